@@ -1,1 +1,1 @@
-"""Measurements, run by hand; each file says how."""
+"""The benchmark: this server beside others, measured side by side. ``python -m bench --help`` says how."""

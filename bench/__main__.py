@@ -1,86 +1,66 @@
-"""``make bench``: every scenario, one table of ratios, and the other tables.
+"""The benchmark: what a run, a stream, a start and a process cost here and in the servers of others.
 
-    python -m bench                    all of it, under ten minutes
-    python -m bench --quick            two minutes that show that everything works; its figures mean little
-    python -m bench --only ready,cold  some of it
+    python -m bench                        all of it, in about ten minutes
+    python -m bench --quick                two minutes that show that everything works; its figures mean little
+    python -m bench --only runs,starts     some of it
+    python -m bench --against ../other     another checkout of this server, measured in the same rounds
+    python -m bench --write                write the page docs/benchmarks.md, too
+    python -m bench --soak 900             keep a server busy for so many seconds, with clients that misbehave
 
-Needs two cores: the server has one, the client the other. ``bench/ping.py`` and ``bench/openai_client.py`` are
-measurements of their own, each a program.
+It needs two cores: the server has one, the client the other. Peers are installed by pip at the first use.
 """
 
 import argparse
 import sys
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
-from bench.machine import describe, pace
-from bench.options import QUICK, MeasureError, Options, Scenario, Section
-from bench.results import HEAD, table
-from bench.scenarios import (
-    cold_start,
-    first_event,
-    growth,
-    grpc_streams,
-    paced,
-    parallel,
-    sockets,
-    steps,
-    throughput,
-    visit,
-)
-from bench.server import CLIENT_CORE, pin
+from bench.environments import ROOT
+from bench.page import page
+from bench.results import Measure, measure_table, table
+from bench.scenarios import SCENARIOS, MeasureError, Sizes, pace
+from bench.servers import CLIENT_CORE, pin
+from bench.soak import soak
 
-SCENARIOS: Mapping[str, Scenario] = {
-    "ready": throughput.ready,
-    "fresh": throughput.fresh,
-    "assistant": throughput.assistant,
-    "short": throughput.short,
-    "paced": paced.measure,
-    "abreast": parallel.measure,
-    "sockets": sockets.measure,
-    "grpc": grpc_streams.measure,
-    "cold": cold_start.measure,
-    "first": first_event.measure,
-    "growth": growth.measure,
-    "steps": steps.measure,
-    "visit": visit.measure,
-}
+QUICK = Sizes(rounds=2, seconds=0.3, streams=60, paced_rounds=1, paced_seconds=2.0, starts=2)
+PAGE = ROOT / "docs" / "benchmarks.md"
 
 
 def main() -> None:
-    """Measure the chosen scenarios, and print the report."""
+    """Measure the chosen scenarios, and print the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="two minutes, to see that it works")
     parser.add_argument("--only", default=",".join(SCENARIOS), help="scenarios, separated by commas")
+    parser.add_argument("--against", type=Path, help="the folder of another checkout of this server")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument("--soak", type=float, default=0.0, metavar="SECONDS", help="soak a server in place of all else")
+    parser.add_argument("--rate", type=float, default=200.0, help="runs a second of a soak")
+    parser.add_argument("--store", default="memory", help="AGUI_STORE of a soak")
     arguments = parser.parse_args()
-    options = QUICK if arguments.quick else Options()
+    if arguments.soak:
+        lines, is_good = soak(arguments.soak, arguments.rate, arguments.store)
+        sys.stdout.write(f"{table(('what', 'measured'), lines)}\n")
+        sys.exit(not is_good)
     pin(CLIENT_CORE)
-    began = time.monotonic()
-    found, paces = list[Section | None](), [pace()]
-    for name in arguments.only.split(","):
-        found.append(run(name, options))
-        paces.append(pace())
-    sys.stdout.write(report([section for section in found if section], time.monotonic() - began, paces))
-    sys.exit(None in found)
+    sizes = QUICK if arguments.quick else Sizes()
+    other = arguments.against.resolve() if arguments.against else None
+    before = pace()
+    measures = list(measured(arguments.only.split(","), replace(sizes, other=other)))
+    text = page(measure_table(measures), (before, pace()))
+    sys.stdout.write(text)
+    if arguments.write:
+        PAGE.write_text(text, encoding="utf-8")
 
 
-def run(name: str, options: Options) -> Section | None:
-    """One scenario, named while it runs. One that fails costs its own figures only."""
-    sys.stderr.write(f"measuring: {name}\n")
-    try:
-        return SCENARIOS[name](options)
-    except (MeasureError, OSError) as error:
-        sys.stderr.write(f"{name} failed: {error!r}\n")
-        return None
-
-
-def report(sections: list[Section], seconds: float, paces: Sequence[float]) -> str:
-    """Markdown: the machine, the ratios, the rest."""
-    rows = [row.cells() for section in sections for row in section.rows]
-    parts = [describe(seconds, paces), *([table(HEAD, rows)] if rows else [])]
-    for extra in (extra for section in sections for extra in section.extras):
-        parts += [f"**{extra.title}**", table(extra.head, extra.lines)]
-    return "\n\n".join(parts) + "\n"
+def measured(names: list[str], sizes: Sizes) -> Iterator[Measure]:
+    """Yield the measures of the scenarios. One that fails costs its own figures only."""
+    for name in names:
+        sys.stderr.write(f"measuring: {name}\n")
+        try:
+            yield from SCENARIOS[name](sizes)
+        except (MeasureError, OSError) as error:
+            sys.stderr.write(f"{name} failed: {error!r}\n")
 
 
 if __name__ == "__main__":

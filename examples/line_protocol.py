@@ -3,10 +3,10 @@
 from ag_ui.core import PROTOCOL_VERSION, EventType, RunAgentInput, UserMessage
 from google.protobuf.wrappers_pb2 import StringValue as Line
 
-from agui_container.engine.service import Service
-from agui_container.transports.conversation import approvals, events, loop, translator
-from agui_container.transports.grpc.call import Call, CallAdmission, method
-from agui_container.transports.registration import GrpcRegistration
+from agui_container.engine.engine import Engine
+from agui_container.protocols.conversation import approvals, events, loop, translator
+from agui_container.protocols.grpc.call import Call, CallAdmission, method
+from agui_container.web.registration import GrpcRegistration
 
 
 class LineTranslator(translator.Translator[Line, Line, Line]):
@@ -41,7 +41,7 @@ class LineTranslator(translator.Translator[Line, Line, Line]):
 class LineService:
     """One call is one thread."""
 
-    def __init__(self, service: Service, admission: CallAdmission) -> None:
+    def __init__(self, service: Engine, admission: CallAdmission) -> None:
         self._service, self._admission = service, admission
 
     def __mapping__(self) -> dict[str, object]:

@@ -6,26 +6,26 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import hypothesis
 import pytest
 from botocore.loaders import JSONFileLoader  # type: ignore[import-untyped]
 
-from agui_container.engine.policy import CapacityLimits, IdentityLimits
 from agui_container.main import build_app
+from agui_container.run.policy import CapacityLimits, IdentityLimits
 from agui_container.settings import LimitBy, Scope, Settings
 from agui_container.stores import open_store
 from tests import secret_search
 from tests.behaviour.client import Client
 from tests.behaviour.inprocess import InProcess
-from tests.behaviour.over_platform import behind_platform, platform_ways
+from tests.behaviour.over_platform import PLATFORM_WAYS, behind_platform
 from tests.behaviour.over_sse import OverSse
 from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
 from tests.engine.doubles import FakeClock, make_service
 
-pytest_plugins = ["tests.servers", "tests.wheels"]
+pytest_plugins = ["tests.lanes", "tests.servers", "tests.wheels"]
 
 # The same examples in every run, however slow the machine is.
 hypothesis.settings.register_profile(
@@ -37,10 +37,9 @@ hypothesis.settings.load_profile("suite")
 def pytest_configure(config: pytest.Config) -> None:
     root = Path(__file__).parents[1]  # for the processes that tests start
     os.environ["PYTHONPATH"] = f"{root / 'app'}{os.pathsep}{root / 'clients' / 'python' / 'src'}"
-    config.addinivalue_line("markers", "requirement(*ids): the behaviours of tests/requirements.py that a test shows")
+    # Most of what pip installs in a test is never imported, so it is not compiled. pip takes a false value for yes.
+    os.environ["PIP_NO_COMPILE"] = "0"
     config.pluginmanager.register(secret_search)
-    config.addinivalue_line("markers", "not_behind_platform(reason, *ways): what the local AgentCore must change")
-    config.addinivalue_line("markers", "durable: what must be true with a database, too")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -51,33 +50,26 @@ def models_of_aws() -> Iterator[None]:
         yield
 
 
-class Connect(Protocol):
-    """Build a server around an agent and give a client of it."""
+Clients_co = TypeVar("Clients_co", covariant=True)
 
+
+class Build(Protocol[Clients_co]):
     async def __call__(
         self,
         agent: object,
         limits: CapacityLimits | None = None,
         caller_limits: IdentityLimits | None = None,
         **settings: Any,  # noqa: ANN401 - the fields of Settings
-    ) -> Client: ...
+    ) -> Clients_co: ...
 
 
-class Serve(Protocol):
-    """Build a server around an agent and give both its clients, for what only one transport shows."""
-
-    async def __call__(
-        self,
-        agent: object,
-        limits: CapacityLimits | None = None,
-        caller_limits: IdentityLimits | None = None,
-        **settings: Any,  # noqa: ANN401 - the fields of Settings
-    ) -> tuple[OverSse, OverWs]: ...
+Connect = Build[Client]
+Serve = Build[tuple[OverSse, OverWs]]
+"""Builds a server around an agent and gives both its clients, for what only one transport shows."""
 
 
 @pytest.fixture
 async def serve() -> AsyncIterator[Serve]:
-    """A real server for one agent."""
     async with AsyncExitStack() as stack:
 
         async def serve(
@@ -97,28 +89,22 @@ async def serve() -> AsyncIterator[Serve]:
         yield serve
 
 
-WAYS = ["inprocess", "sse", "ws"]
-"""Ways in which a test reaches its server, which has an in-memory store."""
-
-DURABLE_WAYS = ["ws-sqlite"]
-"""One of them with a database, for what must be as true there."""
+WAYS = {"wire": ["sse", "ws"], "durable": ["inprocess-sqlite"], "platform": PLATFORM_WAYS}
+"""Ways in which a test reaches its server besides ``inprocess``, by the marks that ask for them."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test body on every transport, behind the platform but for a reason, and on a database where that is asked."""
     if "connect" in metafunc.fixturenames:
-        durable = DURABLE_WAYS if metafunc.definition.get_closest_marker("durable") else []
-        metafunc.parametrize("connect", [*WAYS, *durable, *platform_ways(metafunc.definition)], indirect=True)
+        more = [way for mark, ways in WAYS.items() if metafunc.definition.get_closest_marker(mark) for way in ways]
+        metafunc.parametrize("connect", ["inprocess", *more], indirect=True)
 
 
 @pytest.fixture(scope="session")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the path of an empty SQLite database. Its tables are created once and copied."""
     return tmp_path_factory.mktemp("empty") / "runs.db"
 
 
 async def copied(database: Path, folder: Path) -> str:
-    """The URL of an empty database of a test's own."""
     if not database.exists():  # noqa: ASYNC240 - a moment on a local disk
         store = open_store(f"sqlite:///{database}")
         await store.open()
@@ -131,7 +117,6 @@ async def copied(database: Path, folder: Path) -> str:
 async def connect(
     request: pytest.FixtureRequest, serve: Serve, database: Path, tmp_path: Path
 ) -> AsyncIterator[Connect]:
-    """A server around an agent, over the transport and with the store of the parameter."""
     transport, _, around = request.param.partition("-")
     own: dict[str, Any] = {"store": await copied(database, tmp_path)} if around == "sqlite" else {}
     if around == "platform":
@@ -149,9 +134,10 @@ async def connect(
                 if around == "platform":
                     return await stack.enter_async_context(behind_platform(transport, over_sse))
                 return over_sse if transport == "sse" else over_ws
-            chosen, clock = Settings(**settings), FakeClock()
+            chosen, clock = Settings(**{**own, **settings}), FakeClock()
             service = make_service(agent, chosen, clock=clock, limits=limits, caller_limits=caller_limits)
             await service.open()
+            stack.push_async_callback(service.aclose)
             stack.push_async_callback(service.drain, 0)
             return InProcess(
                 service,

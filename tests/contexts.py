@@ -9,7 +9,7 @@ from ag_ui.core import BaseEvent, Context, Message, RunAgentInput, UserMessage
 from ag_ui.core import Tool as ToolSpec
 
 from agui_container.ports import Caller, Item, RunContext, RunState
-from agui_container.protocol.expander import Expander
+from agui_core.expander import Expander
 
 E = TypeVar("E", bound=BaseEvent)
 
@@ -38,7 +38,6 @@ def run_context(
 def run_input(
     *said: str | Message, tools: Sequence[ToolSpec] | None = None, context: Sequence[Context] | None = None
 ) -> RunAgentInput:
-    """A run input with these messages; a string is one of the user's."""
     messages = [
         UserMessage(id=f"message-{number}", content=message) if isinstance(message, str) else message
         for number, message in enumerate(said, 1)
@@ -53,28 +52,23 @@ def run_input(
 
 
 def client_tool(name: str) -> ToolSpec:
-    """A tool that a client offers."""
     return ToolSpec(name=name, description=f"The client's {name}.", parameters={"type": "object"})
 
 
 async def collect_items(items: AsyncIterator[Item]) -> list[Item]:
-    """Return all items that a run yields."""
     return [item async for item in items]
 
 
 def expanded(items: Iterable[Item]) -> list[BaseEvent]:
-    """The events that items stand for."""
     expander = Expander(map("text-{}".format, count(1)).__next__)
     return [event for item in items for event in expander.expand(item)]
 
 
 def types(items: Sequence[Item]) -> list[str]:
-    """The event types, for assertions about order."""
     return [item.type.value for item in items if isinstance(item, BaseEvent)]
 
 
 def of_type(items: Sequence[Item], event: type[E]) -> list[E]:
-    """The events of one class."""
     return [item for item in items if isinstance(item, event)]
 
 

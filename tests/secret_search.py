@@ -29,44 +29,36 @@ _found: list[str] = []
 
 
 def planted(name: str) -> str:
-    """Return a secret that is recognised wherever it comes out."""
     return f"{MARK}-{name}"
 
 
 def remember_token(token: str) -> str:
-    """Return a signed token, whose signature is a secret until the test ends."""
     if signature := token.rpartition(".")[2]:
         _signatures.update((signature, signature.encode().hex()))
     return token
 
 
 def search(produced: str | bytes, place: str) -> None:
-    """Search for secrets in what the suite has produced. ``place`` says what that is."""
     text = produced.decode("latin-1") if isinstance(produced, bytes) else produced
     _found.extend(f"{secret!r} in {place}" for secret in (*_marks, *_signatures) if secret in text)
 
 
 def take_found() -> list[str]:
-    """Return what was found since the last call."""
     found = _found[:]
     _found.clear()
     return found
 
 
 class SearchHandler(logging.Handler):
-    """Search each log record of this process, as the server would write it."""
-
     def __init__(self) -> None:
         super().__init__()
         self.setFormatter(JsonFormatter())
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Search a record, with its traceback."""
         search(self.format(record), f"a log record of {record.name}")
 
 
 def search_folder(folder: Path) -> None:
-    """Search all files of a folder."""
     for path in folder.rglob("*"):
         if path.is_file():
             search(path.read_bytes(), str(path))
@@ -74,7 +66,6 @@ def search_folder(folder: Path) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol() -> Generator[None, object, object]:
-    """Search the log lines of a test."""
     handler, root = SearchHandler(), logging.getLogger()
     root.addHandler(handler)
     try:
@@ -85,7 +76,6 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
-    """Search the folder of a test, and fail the test if anything was found since the test before."""
     folder = getattr(item, "funcargs", {}).get("tmp_path")
     yield
     if folder is not None:

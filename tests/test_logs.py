@@ -1,11 +1,9 @@
 """Log lines on standard error: JSON objects or readable lines, with the ids of their run."""
 
-import ast
 import json
 import logging
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 
 import httpx
@@ -15,8 +13,6 @@ import pytest
 from agui_container import logging as logs
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.runtime.log_values import FACTS
-
-PACKAGE = Path(logs.__file__).parent
 
 
 @pytest.fixture
@@ -28,7 +24,6 @@ def ids() -> Iterator[None]:
 
 @pytest.fixture
 def restored() -> Iterator[None]:
-    """Undo what ``configure_logging`` does to the loggers."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     names = (*logs.OWN, *logs.MINIMUM_LEVELS)
@@ -70,10 +65,6 @@ def test_a_json_line_is_one_line_with_the_traceback(ids: None) -> None:
     assert "two\nlines" in fields["stackTrace"]
 
 
-def test_a_json_line_without_ids_has_none() -> None:
-    assert json.loads(logs.JsonFormatter().format(record())).keys() == {"timestamp", "level", "logger", "message"}
-
-
 @pytest.mark.parametrize("value", [object(), b"bytes", {1, 2}, "\ud800"])
 def test_a_json_line_can_say_anything(value: object) -> None:
     assert json.loads(logs.JsonFormatter().format(record("%s", value)))["message"] == str(value)
@@ -84,8 +75,9 @@ def test_a_console_line_ends_with_the_ids(ids: None) -> None:
     assert line.endswith("WARNING app.x: hello you [requestId=req-1 runId=r1]")
 
 
-def test_a_console_line_without_ids_has_no_brackets() -> None:
+def test_a_line_without_ids_has_none() -> None:
     assert logs.ConsoleFormatter().format(record()).endswith(": hello you")
+    assert json.loads(logs.JsonFormatter().format(record())).keys() == {"timestamp", "level", "logger", "message"}
 
 
 def test_a_console_line_puts_the_traceback_below(ids: None) -> None:
@@ -102,7 +94,8 @@ def test_lines_go_to_standard_error_and_requests_are_not_logged(name: str, kind:
     assert isinstance(handler, logging.StreamHandler)
     assert handler.stream is sys.stderr
     assert isinstance(handler.formatter, kind)
-    assert not logging.getLogger("uvicorn.access").isEnabledFor(logging.INFO)
+    for quiet in ("uvicorn.access", "mcp.client.streamable_http"):
+        assert not logging.getLogger(quiet).isEnabledFor(logging.INFO)
     assert logging.getLogger("agui_container").isEnabledFor(logging.INFO)
 
 
@@ -114,12 +107,6 @@ async def test_the_address_of_a_request_is_not_logged(http: ModuleType, capsys: 
     async with http.AsyncClient(transport=answering) as client:
         await client.get("https://user:secret@mcp.example/mcp?key=secret")
     assert "secret" not in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("restored")
-def test_the_sessions_of_mcp_are_not_logged() -> None:
-    logs.configure_logging("console")
-    assert not logging.getLogger("mcp.client.streamable_http").isEnabledFor(logging.INFO)
 
 
 @pytest.mark.usefixtures("restored")
@@ -226,29 +213,6 @@ def test_no_id_and_no_message_passes_for_another_line() -> None:
     assert len([line for line in lines if not line.startswith("  ")]) == 1
     assert lines[1] == "  b [runId='r\\r\\n12:00:00 ERROR app: forged\\x1b[2J\\u2028\\x85']"
     assert all(len(line.splitlines()) == 1 for line in lines)
-
-
-def unquoted_fields(source: str) -> list[str]:
-    """Texts of log calls into which a value is written as ``name=%s``, with nothing that quotes it."""
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
-    logged = [call for call in calls if isinstance(call.func, ast.Attribute) and "logger" in ast.unparse(call.func)]
-    texts = [part.value for call in logged for part in call.args if isinstance(part, ast.Constant)]
-    return [text for text in texts if isinstance(text, str) and "=%s" in text]
-
-
-def test_no_log_call_writes_a_value_without_quotes() -> None:
-    found = {
-        str(path.relative_to(PACKAGE)): texts
-        for path in PACKAGE.rglob("*.py")
-        if (texts := unquoted_fields(path.read_text()))
-    }
-    assert found == {}, 'write logger.info("phrase %s", format_fields({"name": value})) in place of "phrase name=%s"'
-
-
-def test_a_log_call_that_writes_a_value_without_quotes_is_found() -> None:
-    bad = 'ctx.logger.warning("failed run=%s error=%s", run, error)'
-    assert unquoted_fields(bad) == ["failed run=%s error=%s"]
-    assert unquoted_fields('logger.warning("failed %s", format_fields({"error": error}))') == []
 
 
 def test_an_id_of_a_caller_cannot_imitate_another_id() -> None:

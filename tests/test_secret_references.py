@@ -9,33 +9,30 @@ from moto import mock_aws
 from agui_container.cli.command_line import main
 from agui_container.settings import SettingsError
 from agui_container.settings_sources import load_settings
-from tests.requirements import requirement
 from tests.secret_search import planted
+
+pytestmark = pytest.mark.packages
 
 
 @pytest.fixture(autouse=True)
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An empty working folder."""
     monkeypatch.chdir(tmp_path)
     for name in ("AGUI_OPENAI_API_KEY", "AGUI_STORE"):
         monkeypatch.delenv(name, raising=False)
 
 
 def store(text: str) -> str:
-    """Store a secret in the account of moto, and return its ARN."""
     client = Session(region_name="eu-central-1").client("secretsmanager")
     arn: str = client.create_secret(Name="agui", SecretString=text)["ARN"]
     return arn
 
 
-@requirement("settings.secrets")
 @mock_aws
 def test_an_arn_stands_for_the_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGUI_OPENAI_API_KEY", store(planted("secret")))
     assert load_settings().openai_api_key.get_secret_value() == planted("secret")
 
 
-@requirement("settings.secrets")
 @mock_aws
 def test_a_key_behind_the_arn_names_one_value_of_a_secret_that_is_json(tmp_path: Path) -> None:
     arn = store(f'{{"url": "postgresql://me:{planted("secret")}@db/agui"}}')
@@ -47,7 +44,6 @@ def test_a_key_behind_the_arn_names_one_value_of_a_secret_that_is_json(tmp_path:
     assert planted("secret") not in str(failed.value)
 
 
-@requirement("settings.secrets")
 @mock_aws
 def test_a_secret_that_cannot_be_read_stops_the_start_with_its_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     arn = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:missing-a1B2c3"
@@ -56,7 +52,6 @@ def test_a_secret_that_cannot_be_read_stops_the_start_with_its_setting(monkeypat
         load_settings()
 
 
-@requirement("settings.secrets")
 def test_printing_settings_reads_no_secret(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     arn = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:agui-a1B2c3"
     monkeypatch.setenv("AGUI_OPENAI_API_KEY", arn)

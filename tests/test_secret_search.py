@@ -2,7 +2,6 @@
 
 import base64
 import json
-import logging
 import os
 import subprocess
 import sys
@@ -12,7 +11,6 @@ import psycopg
 import pytest
 
 from tests import secret_search
-from tests.requirements import requirement
 from tests.secret_search import planted, remember_token, search, take_found
 from tests.servers import search_schema
 
@@ -41,11 +39,8 @@ def test_a_secret_is_found_in_each_encoding(before: str) -> None:
     for text in (secret, secret.encode().hex(), base64.urlsafe_b64encode(secret.encode()).decode(), json.dumps(secret)):
         search(text, "a test")
         assert len(take_found()) == 1, text
-
-
-def test_a_secret_is_found_in_bytes_that_are_no_text() -> None:
-    search(b"\xff\x00" + planted("x").encode(), "a test")
-    assert take_found() == [f"'{secret_search.MARK}' in a test"]
+    search(b"\xff\x00" + secret.encode(), "bytes that are no text")
+    assert take_found() == [f"'{secret_search.MARK}' in bytes that are no text"]
 
 
 def test_the_signature_of_a_token_is_found_once_it_was_remembered() -> None:
@@ -55,18 +50,6 @@ def test_the_signature_of_a_token_is_found_once_it_was_remembered() -> None:
     assert take_found() == ["'a-signature-of-this-test-alone' in a test"]
 
 
-def test_a_traceback_with_a_secret_is_found() -> None:
-    error = ValueError(planted("x"))
-    logging.getLogger("agui_container.x").error("failed", exc_info=error)
-    assert len(take_found()) == 1
-
-
-def test_a_search_without_a_secret_finds_nothing() -> None:
-    search("a secret that nobody has planted", "a test")
-    assert take_found() == []
-
-
-@requirement("secret.hidden")
 def test_a_row_of_a_database_with_a_secret_is_found(postgres_server: str) -> None:
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute(b"CREATE SCHEMA searched CREATE TABLE rows (said text, kept bytea)")
@@ -75,21 +58,17 @@ def test_a_row_of_a_database_with_a_secret_is_found(postgres_server: str) -> Non
     assert len(take_found()) == 2
 
 
-def test_one_launcher_starts_the_servers_of_tests_and_searches_their_logs() -> None:
-    texts = {path: path.read_text() for path in TESTS.rglob("*.py") if path != Path(__file__)}
-    starters = [path for path, text in texts.items() if "Popen(" in text and '"agui_container"' in text]
-    assert [path.relative_to(TESTS).as_posix() for path in starters] == ["sockets/process.py"]
-    assert "search(line" in texts[starters[0]]
-
-
-@requirement("secret.hidden")
 def test_a_test_that_gives_a_secret_away_fails(tmp_path: Path) -> None:
     (tmp_path / "test_plant.py").write_text(PLANT)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.secret_search", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [*command, "--rootdir", str(tmp_path), "--basetemp", str(tmp_path.parent / "planted"), "test_plant.py"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'app'}"},
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'app'}:{ROOT / 'clients/python/src'}",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        },
         capture_output=True,
         text=True,
         check=False,

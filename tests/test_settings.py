@@ -15,7 +15,6 @@ from agui_container.settings_sources import load_settings
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the ``AGUI_*`` variables of the machine."""
     for name in Settings.model_fields:
         monkeypatch.delenv(f"AGUI_{name.upper()}", raising=False)
 
@@ -25,17 +24,6 @@ def failure(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> str:
     with pytest.raises(SettingsError) as failed:
         load_settings()
     return str(failed.value)
-
-
-def test_the_defaults_are_those_of_the_design() -> None:
-    settings = load_settings()
-    assert (settings.host, settings.port, settings.agent, settings.model) == ("0.0.0.0", 8080, "assistant", "offline")  # noqa: S104
-    assert (settings.on_disconnect, settings.on_busy, settings.scope) == ("grace:30", "reject", Scope.SESSION)
-    assert (settings.error_status, settings.log_format) == ("http", "console")
-    assert (settings.run_timeout, settings.keepalive, settings.max_body_bytes) == (3300, 15, 10_000_000)
-    assert (settings.max_steps, settings.cors_origins) == (16, ())
-    assert (settings.context_tokens, settings.context_overflow) == (0, "trim")
-    assert (settings.context_files, settings.skills) == ((), "")
 
 
 @pytest.mark.parametrize(
@@ -55,6 +43,7 @@ def test_the_defaults_are_those_of_the_design() -> None:
         ("AGUI_CORS_ORIGINS", "", "cors_origins", ()),
         ("AGUI_ALLOWED_HOSTS", "Agent.Example, agent ,", "allowed_hosts", ("agent.example", "agent")),
         ("AGUI_ALLOWED_HOSTS", "", "allowed_hosts", ()),
+        ("AGUI_APP_DOMAINS", "https://A.example, wss://*.b:1", "app_domains", ("https://a.example", "wss://*.b:1")),
         ("AGUI_ON_DISCONNECT", "cancel", "disconnect_grace", 0.0),
         ("AGUI_ON_DISCONNECT", "continue", "disconnect_grace", None),
         ("AGUI_ON_DISCONNECT", "grace:0.5", "disconnect_grace", 0.5),
@@ -76,49 +65,32 @@ def test_a_variable_is_understood(
     assert getattr(load_settings(), field) == expected
 
 
-@pytest.mark.parametrize(
-    ("variable", "value"),
-    [
-        ("AGUI_PORT", "eighty"),
-        ("AGUI_PORT", "65536"),
-        ("AGUI_PORT", "-1"),
-        ("AGUI_MAX_STEPS", "0"),
-        ("AGUI_ON_DISCONNECT", "grace"),
-        ("AGUI_ON_DISCONNECT", "grace:-1"),
-        ("AGUI_ON_DISCONNECT", "grace:30s"),
-        ("AGUI_ON_DISCONNECT", "Cancel"),
-        ("AGUI_ON_DISCONNECT", "cancel\n"),
-        ("AGUI_ON_BUSY", "wait"),
-        ("AGUI_CORS_ORIGINS", "*"),
-        ("AGUI_CORS_ORIGINS", "example.com"),
-        ("AGUI_CORS_ORIGINS", "https://*.example.com"),
-        ("AGUI_CORS_ORIGINS", "https://user@example.com"),
-        ("AGUI_CORS_ORIGINS", "https://example.com?x"),
-        ("AGUI_CORS_ORIGINS", "https:///"),
-        ("AGUI_ALLOWED_HOSTS", "*"),
-        ("AGUI_ALLOWED_HOSTS", "*.example.com"),
-        ("AGUI_ALLOWED_HOSTS", "https://example.com"),
-        ("AGUI_ALLOWED_HOSTS", "example.com:8080"),
-        ("AGUI_ALLOWED_HOSTS", "example.com."),
-        ("AGUI_ALLOWED_HOSTS", "a b"),
-        ("AGUI_MODEL", "bedrock"),
-        ("AGUI_MODEL", "gpt:5"),
-        ("AGUI_SCOPE", "user"),
-        ("AGUI_ERROR_STATUS", "200"),
-        ("AGUI_RUN_TIMEOUT", "0"),
-        ("AGUI_RUN_TIMEOUT", "inf"),
-        ("AGUI_RUN_TIMEOUT", "nan"),
-        ("AGUI_KEEPALIVE", "-1"),
-        ("AGUI_KEEPALIVE", "inf"),
-        ("AGUI_MAX_BODY_BYTES", "10"),
-        ("AGUI_MAX_BODY_BYTES", "100000001"),
-        ("AGUI_MAX_BODY_BYTES", "10MB"),
-        ("AGUI_CONTEXT_TOKENS", "-1"),
-        ("AGUI_CONTEXT_TOKENS", "8k"),
-        ("AGUI_CONTEXT_OVERFLOW", "drop"),
-        ("AGUI_LOG_FORMAT", "xml"),
-        ("AGUI_LOG_LEVEL", "verbose"),
+BAD_VALUES = {
+    "AGUI_PORT": ["eighty", "65536", "-1"],
+    "AGUI_MAX_STEPS": ["0"],
+    "AGUI_ON_DISCONNECT": ["grace", "grace:-1", "grace:30s", "Cancel", "cancel\n"],
+    "AGUI_ON_BUSY": ["wait"],
+    "AGUI_CORS_ORIGINS": [
+        *("*", "example.com", "https://*.example.com", "https://user@example.com", "https://example.com?x"),
+        "https:///",
     ],
+    "AGUI_ALLOWED_HOSTS": ["*", "*.example.com", "https://example.com", "example.com:8080", "example.com.", "a b"],
+    "AGUI_APP_DOMAINS": ["*", "https://*", "api.example", "https://a/x", "https://a b", "https://a;script-src"],
+    "AGUI_MODEL": ["bedrock", "gpt:5"],
+    "AGUI_SCOPE": ["user"],
+    "AGUI_ERROR_STATUS": ["200"],
+    "AGUI_RUN_TIMEOUT": ["0", "inf", "nan"],
+    "AGUI_KEEPALIVE": ["-1", "inf"],
+    "AGUI_MAX_BODY_BYTES": ["10", "100000001", "10MB"],
+    "AGUI_CONTEXT_TOKENS": ["-1", "8k"],
+    "AGUI_CONTEXT_OVERFLOW": ["drop"],
+    "AGUI_LOG_FORMAT": ["xml"],
+    "AGUI_LOG_LEVEL": ["verbose"],
+}
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [(variable, value) for variable, values in BAD_VALUES.items() for value in values]
 )
 def test_a_bad_value_is_one_line_that_names_the_variable(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str
@@ -134,11 +106,7 @@ def test_a_bad_value_is_one_line_that_names_the_variable(
     [
         ("AGUI_MODEL", "gpt:5", "must be offline, bedrock:MODEL_ID or openai:MODEL, such as openai:gpt-5"),
         ("AGUI_ON_DISCONNECT", "30", "must be cancel, continue or grace:SECONDS, such as grace:30"),
-        (
-            "AGUI_CONSOLE_ACCENT",
-            "blue",
-            "must be # and six hexadecimal digits (0 to 9, a to f), such as #4a5bd4",
-        ),
+        ("AGUI_CONSOLE_ACCENT", "blue", "must be # and six hexadecimal digits (0 to 9, a to f), such as #4a5bd4"),
         (
             "AGUI_CORS_ORIGINS",
             "http://a,https://b:1/",
@@ -188,11 +156,6 @@ def test_variables_of_others_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> N
     assert load_settings() == Settings()
 
 
-def test_settings_cannot_be_changed() -> None:
-    with pytest.raises(ValueError, match="frozen"):
-        load_settings().port = 1  # type: ignore[misc]
-
-
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
@@ -218,17 +181,6 @@ def test_the_start_stops_with_one_clear_line(
     assert output.out == ""
     assert output.err.startswith("cannot start: ")
     assert output.err.count("\n") == 1
-
-
-def test_a_module_that_breaks_on_import_stops_the_start(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    (tmp_path / "broken_agent_module.py").write_text("1 / 0\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("AGUI_AGENT", "broken_agent_module:agent")
-    monkeypatch.setattr("agui_container.logging.configure_logging", lambda *_: None)
-    assert main(["serve"]) == 2
-    assert "ZeroDivisionError" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [[], ["fly"], ["serve", "a:agent", "now"], ["serve", "--fast"]])

@@ -13,13 +13,11 @@ from agui_container.settings import Settings, SettingsError
 from agui_container.settings_sources import load_settings
 from tests.docs.documents import GUIDES
 from tests.docs.settings_schema import FILE, schema_text
-from tests.requirements import requirement
 from tests.secret_search import planted, search
 
 
 @pytest.fixture(autouse=True)
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """The working folder, without the ``AGUI_*`` variables of the machine."""
     for name in Settings.model_fields:
         monkeypatch.delenv(f"AGUI_{name.upper()}", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -32,14 +30,12 @@ def failure(config: Path | None = None) -> str:
     return str(failed.value)
 
 
-@requirement("settings.file")
 def test_the_file_in_the_working_folder_is_read(folder: Path) -> None:
     (folder / "agui.toml").write_text('port = 9000\nconsole = false\ncors_origins = ["https://A.example"]\n')
     settings = load_settings()
     assert (settings.port, settings.console, settings.cors_origins) == (9000, False, ("https://a.example",))
 
 
-@requirement("settings.file")
 def test_a_file_that_is_named_takes_the_place_of_the_one_in_the_folder(folder: Path) -> None:
     (folder / "agui.toml").write_text("port = 1\nmax_steps = 2\n")
     (folder / "other.toml").write_text("port = 2\n")
@@ -47,7 +43,6 @@ def test_a_file_that_is_named_takes_the_place_of_the_one_in_the_folder(folder: P
     assert (settings.port, settings.max_steps) == (2, Settings().max_steps)
 
 
-@requirement("settings.file")
 def test_the_environment_wins_over_the_file_and_arguments_win_over_both(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,14 +53,12 @@ def test_the_environment_wins_over_the_file_and_arguments_win_over_both(
     assert (settings.host, settings.port, settings.model) == ("variable", 3, "openai:file")
 
 
-@requirement("settings.file")
 def test_an_empty_variable_leaves_the_value_of_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "agui.toml").write_text("port = 9000\n")
     monkeypatch.setenv("AGUI_PORT", "")
     assert load_settings().port == 9000
 
 
-@requirement("settings.file")
 def test_tables_are_what_json_is_in_a_variable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     variables = {
         "model": "bedrock:m",
@@ -101,7 +94,6 @@ def test_tables_are_what_json_is_in_a_variable(folder: Path, monkeypatch: pytest
     build_app(settings)
 
 
-@requirement("settings.file")
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -125,26 +117,17 @@ def test_a_mistake_in_the_file_is_one_line_that_names_the_file_and_the_setting(
     assert "\n" not in shown
 
 
-@requirement("settings.file")
 @pytest.mark.parametrize("name", ["none.toml", "."])
 def test_a_file_that_is_named_and_cannot_be_read_stops_the_start(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--config", name]) == 2
     assert capsys.readouterr().err.startswith(f"cannot start: {name}: ")
 
 
-@requirement("settings.file")
-def test_a_byte_order_mark_and_line_ends_of_windows_are_no_mistake(folder: Path) -> None:
+def test_a_byte_order_mark_and_line_ends_of_windows_are_no_mistake_and_bytes_that_are_no_text_are(folder: Path) -> None:
     (folder / "agui.toml").write_bytes(b"\xef\xbb\xbfport = 9000\r\nmax_steps = 2\r\n")
     assert (load_settings().port, load_settings().max_steps) == (9000, 2)
-
-
-@requirement("settings.file")
-def test_a_file_that_is_not_text_stops_the_start(folder: Path) -> None:
     (folder / "agui.toml").write_bytes(b"\xff\xfe")
     assert failure().startswith("agui.toml: ")
-
-
-# --- agui config ------------------------------------------------------------------------------------------------------
 
 
 def printed(capsys: pytest.CaptureFixture[str], *options: str) -> str:
@@ -155,7 +138,6 @@ def printed(capsys: pytest.CaptureFixture[str], *options: str) -> str:
     return shown.out
 
 
-@requirement("settings.shown")
 def test_each_value_is_shown_with_its_origin(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -168,7 +150,6 @@ def test_each_value_is_shown_with_its_origin(
     assert shown["host"] == {"value": Settings().host, "origin": "default"}
 
 
-@requirement("settings.shown")
 def test_the_guide_shows_what_is_printed_for_its_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     blocks = GUIDES["configuration"].blocks
     (folder / "agui.toml").write_text(next(block.text for block in blocks if block.file_name == "agui.toml"))
@@ -177,7 +158,6 @@ def test_the_guide_shows_what_is_printed_for_its_file(folder: Path, capsys: pyte
     assert lines in [block.text for block in blocks if block.language == "text"]
 
 
-@requirement("settings.shown")
 def test_the_text_is_a_file_with_the_same_settings(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -194,7 +174,6 @@ def test_the_text_is_a_file_with_the_same_settings(
     assert json.loads(after.model_options) == {"stop_sequences": ["a.b"]}
 
 
-@requirement("settings.shown")
 @pytest.mark.parametrize(
     "text",
     [
@@ -222,36 +201,22 @@ def test_no_secret_is_shown(
     assert "***" in shown
 
 
-@requirement("settings.shown")
 def test_names_that_only_sound_like_secrets_are_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "agui.toml").write_text("context_tokens = 7\n[model_options]\nmax_tokens = 5\n")
     shown = tomllib.loads(printed(capsys))
     assert (shown["context_tokens"], shown["model_options"]) == (7, {"max_tokens": 5})
 
 
-def test_a_bad_setting_is_the_only_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "agui.toml").write_text("prot = 1\n")
-    assert main(["config"]) == 2
-    shown = capsys.readouterr()
-    assert (shown.out, shown.err.count("\n")) == ("", 1)
-
-
-# --- schema -----------------------------------------------------------------------------------------------------------
-
-
-@requirement("settings.schema")
 def test_the_schema_in_the_package_is_made_from_the_settings() -> None:
     assert FILE.read_text(encoding="utf-8") == schema_text(), "make schema writes it again"
 
 
-@requirement("settings.schema")
 def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     schema = json.loads(printed(capsys, "--schema"))
     Draft202012Validator.check_schema(schema)
     assert list(schema["properties"]) == [*Settings.model_fields, "deploy"]
 
 
-@requirement("settings.schema")
 @pytest.mark.parametrize(
     ("text", "is_valid"),
     [
@@ -273,7 +238,6 @@ def test_the_schema_marks_the_mistakes_that_would_stop_the_start(text: str, is_v
     assert validator.is_valid(tomllib.loads(text)) is is_valid
 
 
-@requirement("settings.schema")
 def test_a_file_with_all_defaults_fits_the_schema(capsys: pytest.CaptureFixture[str]) -> None:
     schema = json.loads(FILE.read_text(encoding="utf-8"))
     Draft202012Validator(schema).validate(tomllib.loads(printed(capsys)))

@@ -9,17 +9,14 @@ from agui_container.ports import Item
 
 
 def hi(_: RunAgentInput) -> Item:
-    """Return the same text for each run."""
     return "hi"
 
 
 def run_id(run_input: RunAgentInput) -> Item:
-    """Return the run's id as text."""
     return run_input.run_id
 
 
 def run_id_event(run_input: RunAgentInput) -> Item:
-    """Return the run's id as an event of its own."""
     return CustomEvent(name="n", value=run_input.run_id)
 
 
@@ -31,7 +28,6 @@ class WaitingAgent:
         rest: text after the wait; empty for none.
 
     Attributes:
-        started_run_ids: ids of its runs, in the order in which they started.
         may_end: set by the test.
         cut_off: set when a run was cancelled while it waited.
     """

@@ -15,32 +15,21 @@ from tests.sse import events_of
 
 
 def socket_to(server: str | int, path: str = "/ws", **options: Any) -> connect:  # noqa: ANN401 - as the library takes them
-    """Return a connection, which can be awaited or used as a context manager.
-
-    Args:
-        server: its URL, or its port.
-        path: with the query.
-        options: of ``websockets``.
-    """
     url = f"ws://127.0.0.1:{server}" if isinstance(server, int) else server.replace("http", "ws", 1)
     return connect(url + path, **{"max_size": None, "open_timeout": WAIT, "proxy": None, **options})
 
 
 def blocking_socket_to(url: str, headers: Json | None = None) -> blocking.ClientConnection:
-    """Return a connection of a client that blocks, as a context manager. Its frames are read with a timeout."""
     return blocking.connect(url, additional_headers=headers, open_timeout=WAIT, close_timeout=WAIT, proxy=None)
 
 
 class RefusedHandshake(NamedTuple):
-    """The answer to a handshake that was refused. ``event`` is its only event."""
-
     status: int
     event: Json
     headers: Json
 
 
 async def refused_handshake(server: str | int, path: str = "/ws", **options: Any) -> RefusedHandshake:  # noqa: ANN401 - as above
-    """Return the answer to a handshake that must be refused."""
     with pytest.raises(InvalidStatus) as refused:
         await socket_to(server, path, **options)
     response = refused.value.response
@@ -49,13 +38,11 @@ async def refused_handshake(server: str | int, path: str = "/ws", **options: Any
 
 
 def blocking_receive(connection: blocking.ClientConnection) -> Json:
-    """Return the next frame of a connection that blocks."""
     frame: Json = json.loads(connection.recv(WAIT))
     return frame
 
 
 def blocking_receive_until(connection: blocking.ClientConnection, wanted: Callable[[Json], bool]) -> list[Json]:
-    """Return the frames up to the first that fulfils the condition."""
     frames = [blocking_receive(connection)]
     while not wanted(frames[-1]):
         frames.append(blocking_receive(connection))
@@ -63,13 +50,11 @@ def blocking_receive_until(connection: blocking.ClientConnection, wanted: Callab
 
 
 async def send(connection: ClientConnection, *bodies: Json | str | bytes) -> None:
-    """Send each body as a frame of its own."""
     for body in bodies:
         await connection.send(json.dumps(body) if isinstance(body, dict) else body)
 
 
 async def receive_frame(connection: ClientConnection) -> Json:
-    """Return the next frame: an event, or a control frame."""
     async with asyncio.timeout(WAIT):
         frame: Json = json.loads(await connection.recv(decode=True))
     assert ("control" in frame) != ("type" in frame)
@@ -77,12 +62,10 @@ async def receive_frame(connection: ClientConnection) -> Json:
 
 
 async def receive(connection: ClientConnection, count: int) -> list[Json]:
-    """Return the next frames."""
     return [await receive_frame(connection) for _ in range(count)]
 
 
 async def receive_until(connection: ClientConnection, wanted: Callable[[Json], bool]) -> list[Json]:
-    """Return the frames up to the first that fulfils the condition."""
     frames = [await receive_frame(connection)]
     while not wanted(frames[-1]):
         frames.append(await receive_frame(connection))

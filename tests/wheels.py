@@ -1,4 +1,4 @@
-"""The wheels of this project, built once in each process of the suite by the command that docs/install.md shows."""
+"""The wheels of this project, built once in each process of the suite by the command that docs/index.md shows."""
 
 import os
 import shutil
@@ -14,7 +14,6 @@ SECONDS = 300.0
 
 
 def copy_sources(target: Path) -> None:
-    """Copy the files that the wheels are built from, so that nothing is written into the checkout."""
     ignore = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
     for name in ("app", "clients/python"):
         shutil.copytree(ROOT / name, target / name, ignore=ignore)
@@ -24,7 +23,6 @@ def copy_sources(target: Path) -> None:
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheels of the server and of the client."""
     folder = tmp_path_factory.mktemp("checkout")
     copy_sources(folder)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -34,6 +32,5 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def wheel(wheels: Path) -> Path:
-    """The wheel of the server."""
     (built,) = wheels.glob("agui_container-*.whl")
     return built

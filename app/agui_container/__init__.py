@@ -30,6 +30,7 @@ __all__ = [
     "as_agent",
     "ask_for_consent",
     "create_app",
+    "langchain_middleware",
     "langchain_tools",
     "load_settings",
     "project_context",
@@ -45,12 +46,17 @@ __all__ = [
 if TYPE_CHECKING:
     from agui_container.agents.agentcore_sdk import ask_for_consent
     from agui_container.agents.as_agent import as_agent
-    from agui_container.agents.assistant.assistant import SYSTEM_PROMPT, Assistant
-    from agui_container.agents.assistant.context_window.window import ContextBudget, Overflow
-    from agui_container.agents.assistant.prompt.skills import read_skills
-    from agui_container.agents.assistant.prompt.system_text import project_context, read_context_files, system_text
-    from agui_container.agents.assistant.subagents import Subagent
-    from agui_container.agents.frameworks.server_tools import langchain_tools, pydantic_toolset, strands_tools
+    from agui_container.agents.frameworks.server_tools import (
+        langchain_middleware,
+        langchain_tools,
+        pydantic_toolset,
+        strands_tools,
+    )
+    from agui_container.assistant.assistant import SYSTEM_PROMPT, Assistant
+    from agui_container.assistant.context_window.window import ContextBudget, Overflow
+    from agui_container.assistant.prompt.skills import read_skills
+    from agui_container.assistant.prompt.system_text import project_context, read_context_files, system_text
+    from agui_container.assistant.subagents import Subagent
     from agui_container.main import create_app
     from agui_container.ports import MessageText, RunContext, RunInterrupted, ToolError
     from agui_container.protocol.errors import AppError, ErrorCode
@@ -62,31 +68,32 @@ else:
     __getattr__ = lazy_attributes(
         __name__,
         {
-            "SYSTEM_PROMPT": "agents.assistant.assistant",
+            "SYSTEM_PROMPT": "assistant.assistant",
             "AppError": "protocol.errors",
-            "Assistant": "agents.assistant.assistant",
-            "ContextBudget": "agents.assistant.context_window.window",
+            "Assistant": "assistant.assistant",
+            "ContextBudget": "assistant.context_window.window",
             "ErrorCode": "protocol.errors",
             "MessageText": "ports",
-            "Overflow": "agents.assistant.context_window.window",
+            "Overflow": "assistant.context_window.window",
             "RunContext": "ports",
             "RunInterrupted": "ports",
             "Settings": "settings",
             "SettingsError": "settings",
-            "Subagent": "agents.assistant.subagents",
+            "Subagent": "assistant.subagents",
             "ToolError": "ports",
             "as_agent": "agents.as_agent",
             "ask_for_consent": "agents.agentcore_sdk",
             "create_app": "main",
+            "langchain_middleware": "agents.frameworks.server_tools",
             "langchain_tools": "agents.frameworks.server_tools",
             "load_settings": "settings_sources",
-            "project_context": "agents.assistant.prompt.system_text",
+            "project_context": "assistant.prompt.system_text",
             "pydantic_toolset": "agents.frameworks.server_tools",
-            "read_context_files": "agents.assistant.prompt.system_text",
-            "read_skills": "agents.assistant.prompt.skills",
+            "read_context_files": "assistant.prompt.system_text",
+            "read_skills": "assistant.prompt.skills",
             "serve": "server.run",
             "strands_tools": "agents.frameworks.server_tools",
-            "system_text": "agents.assistant.prompt.system_text",
+            "system_text": "assistant.prompt.system_text",
             "tool": "tools.function_tool",
         },
     )

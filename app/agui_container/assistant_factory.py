@@ -11,19 +11,19 @@ from typing import ClassVar, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from agui_container.agents.assistant.assistant import SYSTEM_PROMPT, Assistant
-from agui_container.agents.assistant.context_window.window import ContextBudget, Overflow
-from agui_container.agents.assistant.prompt.skills import Skill, SkillError, read_skills, skill_tools
-from agui_container.agents.assistant.prompt.system_text import (
+from agui_container.assistant.assistant import SYSTEM_PROMPT, Assistant
+from agui_container.assistant.context_window.window import ContextBudget, Overflow
+from agui_container.assistant.prompt.skills import Skill, SkillError, read_skills, skill_tools
+from agui_container.assistant.prompt.system_text import (
     ContextFileError,
     project_context,
     read_context_files,
     system_text,
 )
-from agui_container.agents.assistant.subagents import Subagent
-from agui_container.ports import Model, Tool
+from agui_container.assistant.subagents import Subagent
+from agui_container.ports import Model, Tool, ToolSource
 from agui_container.settings import Settings, SettingsError, check_extra
-from agui_container.tool_factory import read_policy, read_sources
+from agui_container.tool_factory import read_policy
 
 T = TypeVar("T")
 
@@ -36,43 +36,38 @@ DELEGATE = "Hand a part of the work to another assistant, which knows only what 
 
 @dataclass(frozen=True, slots=True)
 class NoOptions:
-    """Options of the offline model: none."""
-
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
 
 def build_assistant(
-    settings: Settings, tools: tuple[Tool, ...], closers: list[Callable[[], Awaitable[None]]]
+    settings: Settings,
+    tools: tuple[Tool, ...],
+    sources: Sequence[ToolSource],
+    closers: list[Callable[[], Awaitable[None]]],
 ) -> Assistant:
-    """Build the assistant with its model, tools and policy. Raises ``SettingsError``.
-
-    Functions that close connections are appended to ``closers``.
-    """
-    sources, policy = read_sources(settings), read_policy(settings)
+    """Functions that close connections are appended to ``closers``. Raises ``SettingsError``."""
+    policy = read_policy(settings)
     check_effect(settings)
     prompt, skills = read_prompt_and_skills(settings)
     check_names(tools, skills, settings.delegate_depth)
-    closers.extend(source.aclose for source in sources)
     assistant = Assistant(
         build_model(settings.model, settings, closers),
         tools,
         prompt,
         settings.max_steps,
-        sources=sources,
+        sources=tuple(sources),
         policy=policy,
         trust_instructions=settings.trust_instructions,
         skills=skills,
         budget=ContextBudget(settings.context_tokens, Overflow(settings.context_overflow)),
         asks=policy.asks,
         max_tokens=settings.run_tokens or None,
-        goal_prompts=settings.goal_prompts,
         models=build_models(settings, closers),
     )
     return with_delegation(assistant, settings.delegate_depth)
 
 
 def read_prompt_and_skills(settings: Settings) -> tuple[str, tuple[Skill, ...]]:
-    """Return the system prompt with the context files, and the skills. Raises ``SettingsError``."""
     try:
         files = read_context_files(settings.context_files)
         skills = read_skills(settings.skills) if settings.skills else ()
@@ -92,10 +87,7 @@ def with_delegation(assistant: Assistant, depth: int) -> Assistant:
 
 
 def build_model(reference: str, settings: Settings, closers: list[Callable[[], Awaitable[None]]]) -> Model:
-    """Build the model of a reference such as ``bedrock:ID``. Raises ``SettingsError``.
-
-    ``AGUI_MODEL_OPTIONS`` applies only to models of the same kind as ``AGUI_MODEL``.
-    """
+    """``AGUI_MODEL_OPTIONS`` applies only to models of the same kind as ``AGUI_MODEL``. Raises ``SettingsError``."""
     kind, _, name = reference.partition(":")
     if kind != settings.model.partition(":")[0]:
         settings = settings.model_copy(update={"model_options": "{}"})
@@ -110,13 +102,7 @@ def build_model(reference: str, settings: Settings, closers: list[Callable[[], A
 
 
 def build_models(settings: Settings, closers: list[Callable[[], Awaitable[None]]]) -> dict[str, Model]:
-    """Build the models of ``AGUI_MODELS``, by the names that callers use.
-
-    An entry is ``NAME=KIND:ID`` or ``KIND:ID``, whose name is the entry itself.
-
-    Raises:
-        SettingsError: An entry names no model.
-    """
+    """Entries are ``NAME=KIND:ID`` or ``KIND:ID``, whose name is the entry itself. Raises ``SettingsError``."""
     models: dict[str, Model] = {}
     for entry in settings.models:
         alias, separator, reference = entry.rpartition("=")
@@ -129,7 +115,6 @@ def build_models(settings: Settings, closers: list[Callable[[], Awaitable[None]]
 
 
 def build_bedrock(name: str, settings: Settings) -> Model:
-    """Build a model of Amazon Bedrock."""
     check_extra(f"AGUI_MODEL=bedrock:{name}", "aws")
     from agui_container.models.bedrock import BedrockModel, BedrockOptions  # noqa: PLC0415
 
@@ -137,7 +122,6 @@ def build_bedrock(name: str, settings: Settings) -> Model:
 
 
 def build_openai(name: str, settings: Settings, closers: list[Callable[[], Awaitable[None]]]) -> Model:
-    """Build a model behind the chat completions API. Its ``aclose`` is appended to ``closers``."""
     from agui_container.models.openai import OpenAIModel, OpenAIOptions  # noqa: PLC0415
 
     key = settings.openai_api_key.get_secret_value() or None
@@ -147,7 +131,6 @@ def build_openai(name: str, settings: Settings, closers: list[Callable[[], Await
 
 
 def build_offline(settings: Settings) -> Model:
-    """Build the offline model, which needs no network and no key."""
     from agui_container.models.offline import OfflineModel  # noqa: PLC0415
 
     read_options(NoOptions, settings)
@@ -155,7 +138,6 @@ def build_offline(settings: Settings) -> Model:
 
 
 def read_options(kind: type[T], settings: Settings) -> T:
-    """Parse ``AGUI_MODEL_OPTIONS`` as ``kind``. Raises ``SettingsError`` for invalid values and unknown names."""
     try:
         return TypeAdapter(kind).validate_json(settings.model_options)
     except ValidationError as error:
@@ -165,7 +147,6 @@ def read_options(kind: type[T], settings: Settings) -> T:
 
 
 def check_effect(settings: Settings) -> None:
-    """Raise ``SettingsError`` for a setting that has no effect because of another setting."""
     if settings.context_overflow == "summarise" and not settings.context_tokens:
         raise SettingsError(f"AGUI_CONTEXT_OVERFLOW={settings.context_overflow} needs AGUI_CONTEXT_TOKENS.")
     uses_openai = any("openai:" in model for model in (settings.model, *settings.models))
@@ -176,7 +157,6 @@ def check_effect(settings: Settings) -> None:
 
 
 def check_names(tools: Sequence[Tool], skills: Sequence[Skill], delegate_depth: int) -> None:
-    """Raise ``SettingsError`` if a tool has the name of a built-in tool of the assistant."""
     own = [(tool.spec.name, "AGUI_SKILLS") for tool in skill_tools(skills)]
     own += [(DELEGATE_NAME, "AGUI_DELEGATE_DEPTH")] if delegate_depth else []
     names = {tool.spec.name for tool in tools}

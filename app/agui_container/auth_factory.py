@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from agui_container.ports import Clock
 from agui_container.runtime.log_values import format_fields
 from agui_container.settings import Auth, Settings, SettingsError, check_auth, check_extra
-from agui_container.transports.authentication import NO_AUTHENTICATION, CallerAuthentication, ProtectedResource
-from agui_container.transports.console.options import SignIn, SignInEndpoints
+from agui_container.web.authentication import NO_AUTHENTICATION, CallerAuthentication, ProtectedResource
+from agui_container.web.console.options import SignIn, SignInEndpoints
 
 logger = logging.getLogger(__name__)
 
@@ -18,11 +18,7 @@ logger = logging.getLogger(__name__)
 def build_authentication(
     settings: Settings, clock: Clock, closers: list[Callable[[], Awaitable[None]]]
 ) -> CallerAuthentication:
-    """Return the authentication of callers. Resources to close are added to ``closers``.
-
-    Raises:
-        SettingsError: settings of the tokens are missing or invalid.
-    """
+    """Resources to close are added to ``closers``. Raises ``SettingsError``."""
     check_auth(settings)
     if settings.auth is Auth.NONE:
         return NO_AUTHENTICATION
@@ -44,26 +40,17 @@ def build_authentication(
     return CallerAuthentication(authenticator, resource)
 
 
-def build_sign_in(settings: Settings, closers: list[Callable[[], Awaitable[None]]]) -> SignIn | None:
-    """Return the sign-in of the chat page, or None without ``AGUI_CONSOLE_CLIENT_ID``.
-
-    Resources to close are added to ``closers``.
-
-    Raises:
-        SettingsError: the server asks for no tokens.
-    """
+def build_sign_in(settings: Settings) -> SignIn | None:
+    """Return None without ``AGUI_CONSOLE_CLIENT_ID``. Raises ``SettingsError`` if the server asks for no tokens."""
     if not settings.console_client_id:
         return None
     if settings.auth is Auth.NONE:
         raise SettingsError("AGUI_CONSOLE_CLIENT_ID needs AGUI_AUTH=jwt, but AGUI_AUTH is none.")
-    from agui_container.auth.issuer import IssuerClient, IssuerFailure  # noqa: PLC0415 - only if it is on
-
-    client = IssuerClient(settings.auth_discovery_url)
-    closers.append(client.aclose)
+    from agui_container.auth.issuer import IssuerFailure, fetch_endpoints  # noqa: PLC0415 - only if it is on
 
     async def find_endpoints() -> SignInEndpoints | None:
         try:
-            return SignInEndpoints(*await client.fetch_endpoints())
+            return SignInEndpoints(*await fetch_endpoints(settings.auth_discovery_url))
         except IssuerFailure as error:
             logger.warning("sign-in of the chat page unavailable %s", format_fields({"error": error}))
             return None

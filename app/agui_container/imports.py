@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 EXTRAS: Mapping[str, Sequence[str]] = {
     "aws": ("boto3",),
-    "cli": ("agui_client", "prompt_toolkit", "rich", "watchfiles"),
+    "cli": ("pathspec", "prompt_toolkit", "rich", "watchfiles"),
     "grpc": ("grpclib",),
     "jwt": ("jwt", "cryptography"),
     "mcp": ("mcp",),
@@ -70,9 +70,14 @@ def lazy_attributes(package: str, homes: Mapping[str, str]) -> Callable[[str], o
     def get_attribute(name: str) -> object:
         if name not in homes:
             raise AttributeError(f"module '{package}' has no attribute '{name}'", name=name)
-        return getattr(importlib.import_module(f"agui_container.{homes[name]}"), name)
+        return own_attribute(homes[name], name)
 
     return get_attribute
+
+
+def own_attribute(module: str, name: str) -> object:
+    """Import a module of this package, which may need a package that is optional. Raises ``ImportError``."""
+    return getattr(importlib.import_module(f"agui_container.{module}"), name)
 
 
 def missing_module(extra: str) -> str | None:

@@ -13,8 +13,8 @@ from types import TracebackType
 from opentelemetry import trace
 
 from agui_container.ports import LOG_FIELDS
+from agui_container.run.user_code import format_exception
 from agui_container.runtime.log_values import FACTS, format_fields, mask_passwords
-from agui_container.runtime.user_code import format_exception
 
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
@@ -64,7 +64,6 @@ class TracebackFormatter(logging.Formatter):
     """Formatter whose tracebacks begin in the user's own code, if the fault is there."""
 
     def formatException(self, ei: ExcInfo) -> str:  # noqa: N802 - the standard library's name
-        """Return a traceback."""
         return format_exception(ei[1]) if ei[1] is not None else ""
 
 
@@ -72,7 +71,6 @@ class JsonFormatter(TracebackFormatter):
     """One JSON object per line, with the field names AgentCore's own SDK uses."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record and the ids of its context."""
         fields: dict[str, object] = {
             "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -89,7 +87,6 @@ class JsonFormatter(TracebackFormatter):
 
 
 def current_trace_ids() -> dict[str, str]:
-    """Return the ids of the current span, or none if tracing is off. They link log lines to traces."""
     span = trace.get_current_span().get_span_context()
     return {"traceId": f"{span.trace_id:032x}", "spanId": f"{span.span_id:016x}"} if span.is_valid else {}
 
@@ -101,12 +98,10 @@ class ConsoleFormatter(TracebackFormatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", datefmt="%H:%M:%S")
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record with its traceback below."""
         record.exc_text = None  # another handler may have written the whole traceback into it
         return mask_passwords(super().format(record).translate(CONSOLE_ESCAPES).replace("\n", "\n  "))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the standard library's name
-        """Return the line without a traceback, with the ids of its context."""
         ids = format_fields(LOG_FIELDS.get())
         line = super().formatMessage(record)
         return f"{line} [{ids}]" if ids else line

@@ -25,20 +25,24 @@ from starlette.routing import BaseRoute
 from agui_container import __version__
 from agui_container.agent_factory import AgentFactory
 from agui_container.agents.agentcore_sdk import sdk_tasks_of
-from agui_container.agents.as_agent import capabilities_of, responder_of, thread_cleanup_of
+from agui_container.agents.as_agent import capabilities_of, only_answers, thread_cleanup_of
 from agui_container.agents.by_name import namer_of
 from agui_container.auth_factory import build_authentication, build_sign_in
-from agui_container.buses import open_bus
-from agui_container.engine.engine import Engine
-from agui_container.engine.persistence.cluster import Cluster
-from agui_container.engine.policy import CapacityLimits, IdentityLimits, OnBusy, OnDisconnect, Policy
+from agui_container.engine.clocks import SystemClock
+from agui_container.engine.engine import CLOSE_SECONDS, Engine, close_all
 from agui_container.ports import Agent, Clock
 from agui_container.ports.bus import BusUnavailable
+from agui_container.ports.files import FileStore
 from agui_container.ports.store import store_errors_as_app_errors
-from agui_container.protocol.commands import COMMANDS
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.token_usage import ModelPrice
-from agui_container.runtime.clock import SystemClock
+from agui_container.protocols.grpc.handover import HTTP2, Handover, Http2Server
+from agui_container.protocols.grpc.options import GrpcOptions, grpc_fault
+from agui_container.protocols.kontekst import registration as kontekst
+from agui_container.protocols.roz import registration as roz
+from agui_container.replicas.buses import open_bus
+from agui_container.run.cluster import Cluster
+from agui_container.run.policy import CapacityLimits, IdentityLimits, OnBusy, OnDisconnect, Policy
 from agui_container.runtime.log_values import format_fields
 from agui_container.settings import (
     LimitBy,
@@ -49,30 +53,29 @@ from agui_container.settings import (
 )
 from agui_container.settings_sources import load_settings
 from agui_container.stores import is_durable, open_store
-from agui_container.transports import invocations, metrics, rest, websocket_routes
-from agui_container.transports.application import Application, FastAPI
-from agui_container.transports.authentication import CallerAuthentication
-from agui_container.transports.browser_policy import BrowserPolicy
-from agui_container.transports.caller_middleware import CallerMiddleware
-from agui_container.transports.commands import CommandResponder
-from agui_container.transports.console import routes as console
-from agui_container.transports.console.options import ConsoleOptions
-from agui_container.transports.error_responses import on_app_error, on_error, on_http_error
-from agui_container.transports.grpc.handover import HTTP2, Handover, Http2Server
-from agui_container.transports.grpc.options import GrpcOptions, grpc_fault
-from agui_container.transports.kontekst import registration as kontekst
-from agui_container.transports.metrics import Render, is_poll
-from agui_container.transports.openapi import routes as openapi
-from agui_container.transports.registration import Closers, GrpcRegistration, HttpRegistration
-from agui_container.transports.roboto import routes as roboto
-from agui_container.transports.roz import registration as roz
+from agui_container.stores.files import BUCKET, open_files
+from agui_container.tool_factory import app_requests
+from agui_container.web import files, invocations, rest, websocket
+from agui_container.web.application import Application, FastAPI
+from agui_container.web.authentication import CallerAuthentication
+from agui_container.web.browser_policy import BrowserPolicy
+from agui_container.web.caller_middleware import CallerMiddleware
+from agui_container.web.commands import CommandResponder
+from agui_container.web.console import routes as console
+from agui_container.web.console.options import ConsoleOptions
+from agui_container.web.contract_paths import ContractPaths, contract_endpoints
+from agui_container.web.error_responses import on_app_error, on_error, on_http_error
+from agui_container.web.openapi import routes as openapi
+from agui_container.web.registration import Closers, GrpcRegistration, HttpRegistration
+from agui_container.web.rest import Render, is_poll
+from agui_core.commands import COMMANDS
 
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
 DRAIN_SECONDS = 2.0
-"""Seconds that open runs have to finish after SIGTERM. AgentCore promises no grace; the process must end within 5 s."""
+"""Seconds that open runs have to finish after SIGTERM. AgentCore promises no grace."""
 
 REFUSED_IN_STREAM = 200
 
@@ -87,13 +90,15 @@ URL_EXTRAS = {
 
 
 def grpc_protocols(settings: Settings) -> list[GrpcRegistration]:
-    """Return the protocols over gRPC that are served."""
     return [roz.register(settings), kontekst.register(settings)] if settings.grpc else []
 
 
 def http_protocols(settings: Settings) -> list[HttpRegistration]:
-    """Return the protocols over HTTP that are served besides AG-UI."""
-    return [roboto.register(settings)] if settings.roboto else []
+    if not settings.roboto:
+        return []
+    from agui_container.protocols.roboto import routes as roboto  # noqa: PLC0415 - the image does not serve it
+
+    return [roboto.register(settings)]
 
 
 def create_app(agent: object = None, settings: Settings | None = None) -> FastAPI:
@@ -120,7 +125,6 @@ def create_app(agent: object = None, settings: Settings | None = None) -> FastAP
 
 
 def with_available_grpc(settings: Settings) -> Settings:
-    """Return the settings without gRPC where it cannot be served. Raises ``SettingsError`` if it was asked for."""
     if not settings.grpc:
         return settings
     if "grpc" in settings.model_fields_set:
@@ -133,20 +137,12 @@ def with_available_grpc(settings: Settings) -> Settings:
 
 
 def agent_name(agent: object) -> str:
-    """Return the name of an agent object for messages and lists."""
     name = getattr(agent, "__name__", None)
     return name if isinstance(name, str) else type(agent).__name__
 
 
 def build_app(settings: Settings, service: Engine | None = None) -> FastAPI:
-    """Build the application for these settings.
-
-    ``app.state.service`` is its engine, which is built here if ``service`` is None.
-
-    Raises:
-        SettingsError: the options, the tool policy or the MCP servers cannot be read.
-        AgentLoadError, ToolLoadError: ``settings.agent`` names no agent, or ``settings.tools`` names no tool.
-    """
+    """Build the application. Without ``service`` its engine is built here. Raises as ``create_app``."""
     service = service or build_service(settings)
     closers: Closers = []
     authentication = build_authentication(settings, service.clock, closers)
@@ -157,19 +153,17 @@ def build_app(settings: Settings, service: Engine | None = None) -> FastAPI:
         await service.open()
         yield {HTTP2: http2} if http2 is not None else {}
         await service.drain(0)
-        if http2 is not None:
-            await http2.aclose()
-        for close in closers:
-            await close()
+        await close_all([*closers, *([http2.aclose] if http2 is not None else ())], CLOSE_SECONDS)
         await service.aclose()
 
+    routes = build_routes(settings, service, authentication, closers)
     app = Application(
         title="AG-UI agent",
         version=__version__,
         lifespan=lifespan,
         openapi_url=None,
         redirect_slashes=False,  # the redirect would name the host that the caller has written
-        routes=build_routes(settings, service, authentication, closers),
+        routes=routes,
         telemetry={"exclude": is_poll},
     )
     app.cors_origins = settings.cors_origins
@@ -177,6 +171,7 @@ def build_app(settings: Settings, service: Engine | None = None) -> FastAPI:
     app.add_exception_handler(AppError, on_app_error)
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(Exception, on_error)
+    app.add_middleware(ContractPaths, endpoints=contract_endpoints(routes))
     admit_callers(app, settings, service, authentication)
     return app
 
@@ -187,10 +182,7 @@ def build_routes(
     authentication: CallerAuthentication,
     closers: Closers,
 ) -> list[BaseRoute]:
-    """Return all routes. Resources to close are added to ``closers``.
-
-    All routes are plain: bodies and responses are AG-UI's, so FastAPI's parsing and validation would only cost time.
-    """
+    """All routes are plain: FastAPI's parsing and validation of AG-UI's bodies would only cost time."""
     commands = CommandResponder(service)
     by_agent = bool(settings.agents)
     return [
@@ -199,28 +191,32 @@ def build_routes(
         ),
         *rest.routes(service),
         *rest.thread_routes(service, commands, max_body=settings.max_body_bytes),
+        *files.routes(service, max_body=settings.max_body_bytes),
         *authentication.routes(),
-        *websocket_routes.routes(
-            service, commands, authentication, max_body=settings.max_body_bytes, by_agent=by_agent
-        ),
-        *openapi.routes(),
-        *(metrics.routes(load_exposition()) if settings.metrics else ()),
-        *(console.routes(build_console_options(settings, closers)) if settings.console else ()),
+        *websocket.routes(service, commands, authentication, max_body=settings.max_body_bytes, by_agent=by_agent),
+        *openapi.routes(page=settings.console),
+        *(rest.metrics_routes(load_exposition()) if settings.metrics else ()),
+        *(console.routes(build_console_options(settings)) if settings.console else ()),
         *(route for protocol in http_protocols(settings) for route in protocol.routes(service, closers)),
     ]
 
 
-def build_console_options(settings: Settings, closers: Closers) -> ConsoleOptions:
-    """Return the options of the chat page. Raises ``SettingsError``."""
+def build_console_options(settings: Settings) -> ConsoleOptions:
     logo = Path(settings.console_logo) if settings.console_logo else None
     if logo is not None and not logo.is_file():
         raise SettingsError(f"AGUI_CONSOLE_LOGO={settings.console_logo}: there is no such file.")
-    sign_in = build_sign_in(settings, closers)
-    return ConsoleOptions(settings.console_title, settings.console_accent, settings.console_greeting, logo, sign_in)
+    sign_in = build_sign_in(settings)
+    return ConsoleOptions(
+        settings.console_title,
+        settings.console_accent,
+        settings.console_greeting,
+        logo,
+        settings.app_domains,
+        sign_in,
+    )
 
 
 def load_exposition() -> Render:
-    """Return the function that renders the metrics of this process, which are collected from now on."""
     check_extra("AGUI_METRICS", "metrics")
     from agui_container.telemetry.prometheus import expose  # noqa: PLC0415 - only if ``AGUI_METRICS`` is on
 
@@ -228,7 +224,6 @@ def load_exposition() -> Render:
 
 
 def admit_callers(app: FastAPI, settings: Settings, service: Engine, authentication: CallerAuthentication) -> None:
-    """Put the middleware in front of the routes that every request and socket passes."""
     app.add_middleware(
         CallerMiddleware,
         browsers=BrowserPolicy(settings.cors_origins, (settings.host, *settings.allowed_hosts)),
@@ -236,18 +231,13 @@ def admit_callers(app: FastAPI, settings: Settings, service: Engine, authenticat
         by_session=settings.scope is Scope.SESSION,
         limits_by_session=settings.limit_by is LimitBy.SESSION,
         refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
-        quota=service.quota,
         ensure_open=partial(ensure_open, service),
         error_forms={protocol.prefix: protocol.refusal for protocol in http_protocols(settings)},
     )
 
 
 async def ensure_open(service: Engine) -> None:
-    """Open the engine unless it is open. Only a request to a mounted application finds it closed.
-
-    Raises:
-        AppError: STORE_UNAVAILABLE if the store or the bus cannot be reached.
-    """
+    """Open the engine unless it is open. Raises ``AppError`` STORE_UNAVAILABLE."""
     if service.health.ready:
         return
     try:
@@ -259,7 +249,7 @@ async def ensure_open(service: Engine) -> None:
 
 
 def hand_over(service: Engine, settings: Settings, authentication: CallerAuthentication) -> Handover:
-    """Return the hand-over of HTTP/2 connections to gRPC. The first connection imports gRPC and its protocols."""
+    """The first connection imports gRPC and its protocols."""
     protocols = grpc_protocols(settings)
     options = GrpcOptions(
         max_bytes=settings.max_body_bytes,
@@ -270,7 +260,7 @@ def hand_over(service: Engine, settings: Settings, authentication: CallerAuthent
     )
 
     def load() -> Callable[[], Http2Server]:
-        from agui_container.transports.grpc.server import build_server  # noqa: PLC0415 - see above
+        from agui_container.protocols.grpc.server import build_server  # noqa: PLC0415 - see above
 
         return partial(build_server, service, options, [protocol.load() for protocol in protocols])
 
@@ -278,10 +268,13 @@ def hand_over(service: Engine, settings: Settings, authentication: CallerAuthent
 
 
 def build_service(settings: Settings, agent_object: object = None) -> Engine:
-    """The engine with its agents, wired. ``agent_object`` answers by default, or else what ``settings.agent`` names."""
+    """``agent_object`` answers by default, or else what ``settings.agent`` names."""
     closers: Closers = []
     clock = SystemClock()
     cluster = build_cluster(settings, clock)
+    file_store = build_files(settings, cluster)
+    if file_store is not None:
+        closers.append(file_store.aclose)
     factory = AgentFactory(settings, cluster.store, closers)
     served = factory.build(agent_object)
     agent = served.made
@@ -291,7 +284,6 @@ def build_service(settings: Settings, agent_object: object = None) -> Engine:
             on_busy=OnBusy(settings.on_busy),
             on_disconnect=OnDisconnect(settings.disconnect_grace),
             run_timeout=settings.run_timeout,
-            limits=CapacityLimits(bytes_in_flight=settings.max_bytes_in_flight),
             identity_limits=read_identity_limits(settings.caller_limits),
         ),
         clock,
@@ -299,16 +291,17 @@ def build_service(settings: Settings, agent_object: object = None) -> Engine:
         tools={tool.spec.name: tool for tool in factory.tools},
         capabilities=build_capabilities(agent, settings),
         new_id=new_id,
-        responder=responder_of(agent),
+        only_answers=only_answers(agent),
         thread_cleanup=thread_cleanup_of(agent),
         closers=closers,
         name_of=namer_of(agent, settings.agent),
+        files=file_store,
         has_other_work=sdk_tasks_of(modules_of(settings, agent_object)),
+        answer_app=app_requests(settings, factory.sources),
     )
 
 
 def modules_of(settings: Settings, agent_object: object) -> set[str]:
-    """Return the names of the modules of the agents and of the tools."""
     references = [
         reference.partition(":")[0].strip() for reference in (*settings.agent_references.values(), settings.tools)
     ]
@@ -334,10 +327,9 @@ def read_prices(text: str) -> object:
 
 
 def build_cluster(settings: Settings, clock: Clock) -> Cluster:
-    """Open the store and the bus. Raises ``SettingsError``."""
     store_url, bus_url = settings.store.get_secret_value(), settings.bus.get_secret_value()
     return Cluster(
-        open_url("AGUI_STORE", store_url, open_store),
+        open_url("AGUI_STORE", store_url, lambda url: open_store(url, clock.time)),
         open_url("AGUI_BUS", bus_url, open_bus),
         clock,
         durable=is_durable(store_url),
@@ -345,12 +337,18 @@ def build_cluster(settings: Settings, clock: Clock) -> Cluster:
     )
 
 
-def open_url(variable: str, url: str, open_it: Callable[[str], T]) -> T:
-    """Open the store or bus of a URL.
+def build_files(settings: Settings, cluster: Cluster) -> FileStore | None:
+    store_url = settings.store.get_secret_value()
+    if settings.files.startswith(BUCKET):
+        check_extra("AGUI_FILES", "aws")
+    try:
+        return open_files(settings.files, store_url, cluster.store)
+    except ValueError as error:
+        raise SettingsError(f"AGUI_FILES={settings.files}: {error}.") from None
 
-    Raises:
-        SettingsError: nothing has such a URL. The message names the variable, not the URL, which may hold a password.
-    """
+
+def open_url(variable: str, url: str, open_it: Callable[[str], T]) -> T:
+    """Open a store or bus. The ``SettingsError`` names the variable, not the URL, which may hold a password."""
     extra = URL_EXTRAS.get(url.partition(":")[0])
     if extra is not None:
         check_extra(variable, extra)
@@ -361,19 +359,17 @@ def open_url(variable: str, url: str, open_it: Callable[[str], T]) -> T:
 
 
 def new_id() -> str:
-    """Return a unique id."""
     return str(uuid.uuid4())
 
 
 def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:
-    """Return the capabilities of the agent, with the configured transports and limits."""
     own = capabilities_of(agent) or AgentCapabilities()
     execution = own.execution or ExecutionCapabilities()
     services = [name for protocol in grpc_protocols(settings) for name in protocol.services]
     return own.model_copy(
         update={
             "identity": own.identity or IdentityCapabilities(name="agui-container", version=__version__),
-            "transport": TransportCapabilities(streaming=True, websocket=True, http_binary=True),
+            "transport": TransportCapabilities(streaming=True, websocket=True, http_binary=False),
             "execution": execution.model_copy(update={"max_execution_time": int(settings.run_timeout * 1000)}),
             "custom": {
                 **(own.custom or {}),

@@ -33,7 +33,6 @@ ASSISTANT_SETTINGS = (
     "models",
     "system_prompt",
     "max_steps",
-    "goal_prompts",
     "delegate_depth",
     "trust_instructions",
     "context_tokens",
@@ -42,6 +41,9 @@ ASSISTANT_SETTINGS = (
     "skills",
 )
 """Settings that only the built-in assistant reads."""
+
+UPSTREAM_SETTINGS = ("upstream_headers", "upstream_raw")
+"""Settings that only agents behind a URL or an ASGI application read."""
 
 TOOL_SETTINGS = ("tools", "tool_policy", "mcp_servers")
 """Settings of the tools that the built-in assistant and agents without tools of their own get."""
@@ -54,7 +56,7 @@ JSON_SETTINGS = ("model_options", "tool_policy", "mcp_servers", "auth_custom_cla
 ASSISTANT = "assistant"
 """Name of the built-in assistant in ``AGUI_AGENT`` and ``AGUI_AGENTS``."""
 
-AGENT_ENTRY = re.compile(r"([A-Za-z0-9_.-]{1,64})=(assistant|[^=\s]+:[^=\s]+)")
+AGENT_ENTRY = re.compile(r"([A-Za-z0-9_.-]{1,64})=(assistant|[^=\s]+:\S+)")
 """Entry of ``AGUI_AGENTS``: a name that can stand in a path, and a reference."""
 
 
@@ -123,6 +125,11 @@ Disconnect = Annotated[
         r"cancel|continue|grace:\d+(\.\d+)?", "must be cancel, continue or grace:SECONDS, such as grace:30"
     ),
 ]
+HeaderName = Annotated[
+    str,
+    AfterValidator(str.lower),
+    make_pattern_validator(r"[a-z0-9!#$%&'*+.^_`|~-]+", "must be names of headers, such as authorization,x-tenant"),
+]
 ResourceUrl = Annotated[
     str,
     make_pattern_validator(r"(https?://[^\s?#\"]+)?", "must be a URL without a query, such as https://agent.example"),
@@ -139,6 +146,15 @@ Colour = Annotated[
 ]
 
 
+Domain = Annotated[
+    str,
+    AfterValidator(str.lower),
+    make_pattern_validator(
+        r"(https?|wss?)://(\*\.)?[a-z0-9.-]+(:[0-9]+)?", "must be https://api.example or https://*.tiles.example"
+    ),
+]
+
+
 Logo = Annotated[
     str,
     make_pattern_validator(r"(.+\.(?i:svg|png|jpe?g|webp))?", "must be a file of an image: .svg, .png, .jpg or .webp"),
@@ -146,7 +162,6 @@ Logo = Annotated[
 
 
 def _parse_list(value: object) -> object:
-    """Parse the JSON text of a variable."""
     if not isinstance(value, str):
         return value
     try:
@@ -179,7 +194,6 @@ class Settings(BaseModel):
     openai_api_key: SecretStr = SecretStr("")
     system_prompt: str = ""
     max_steps: Annotated[int, Field(ge=1)] = 16
-    goal_prompts: Annotated[int, Field(ge=0)] = 3
     delegate_depth: Annotated[int, Field(ge=0, le=8)] = 2
     tools: str = ""
     tool_policy: JsonText = "[]"
@@ -189,6 +203,8 @@ class Settings(BaseModel):
     context_overflow: Literal["trim", "summarise"] = "trim"
     context_files: tuple[str, ...] = ()
     skills: str = ""
+    upstream_headers: tuple[HeaderName, ...] = ()
+    upstream_raw: bool = False
     on_disconnect: Disconnect = "grace:30"
     on_busy: Literal["reject", "enqueue", "interrupt"] = "reject"
     scope: Scope = Scope.SESSION
@@ -208,8 +224,8 @@ class Settings(BaseModel):
     keepalive: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 15.0
     store: SecretStr = SecretStr("memory")
     bus: SecretStr = SecretStr("memory")
+    files: str = ""
     max_body_bytes: Annotated[int, Field(ge=1_000, le=100_000_000)] = 10_000_000
-    max_bytes_in_flight: Annotated[int, Field(ge=40_000_000)] = 200_000_000
     cors_origins: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
     grpc: bool = True
@@ -225,10 +241,12 @@ class Settings(BaseModel):
     console_logo: Logo = ""
     console_suggestions: Suggestions = ()
     console_client_id: str = ""
+    app_domains: tuple[Domain, ...] = ()
     roboto: bool = True
 
     @field_validator(
         "cors_origins",
+        "app_domains",
         "allowed_hosts",
         "auth_allowed_audience",
         "auth_allowed_clients",
@@ -236,6 +254,7 @@ class Settings(BaseModel):
         "context_files",
         "models",
         "agents",
+        "upstream_headers",
         mode="before",
     )
     @classmethod
@@ -248,11 +267,10 @@ class Settings(BaseModel):
     @field_validator("agents")
     @classmethod
     def _check_agents(cls, entries: tuple[str, ...]) -> tuple[str, ...]:
-        """Check that each entry names an agent, under a name of its own."""
         names = [entry.partition("=")[0] for entry in entries]
         for entry, name in zip(entries, names, strict=True):
             if not AGENT_ENTRY.fullmatch(entry):
-                raise ValueError(f"'{entry}' is not NAME=module:attribute or NAME=assistant")
+                raise ValueError(f"'{entry}' is not NAME=module:attribute, NAME=URL or NAME=assistant")
             if names.count(name) > 1:
                 raise ValueError(f"the name '{name}' is there twice")
         return entries
@@ -287,17 +305,8 @@ class Settings(BaseModel):
                 raise ValueError(f"{name} is not a host name such as agent.example, without a port")
         return names
 
-    @field_validator("max_bytes_in_flight")
-    @classmethod
-    def _check_budget(cls, budget: int, info: ValidationInfo) -> int:
-        """Check that the largest body fits into half of the budget, which is the part of one identity."""
-        if budget < 2 * info.data.get("max_body_bytes", 0):
-            raise ValueError("must be at least twice AGUI_MAX_BODY_BYTES")
-        return budget
-
     @property
     def agent_references(self) -> dict[str, str]:
-        """References of the agents, by their names: ``assistant`` or ``module:attribute``."""
         named = dict(entry.split("=", 1) for entry in self.agents)
         return named if self.agent in named else {self.agent: self.agent, **named}
 
@@ -310,11 +319,7 @@ class Settings(BaseModel):
 
 
 def check_extra(setting: str, extra: str) -> None:
-    """Check that the packages which a setting needs are installed.
-
-    Raises:
-        MissingExtra: a package of the extra is missing.
-    """
+    """Raise ``MissingExtra`` if a package of the extra is missing."""
     missing = missing_module(extra)
     if missing is not None:
         raise MissingExtra(f"{setting} needs the package {missing}. {advice_for(extra)}.")
@@ -338,17 +343,21 @@ def check_assistant_settings(settings: Settings, *, takes_tools: bool) -> None:
             )
 
 
+def check_upstream_settings(settings: Settings) -> None:
+    """Raise ``SettingsError`` for a setting of upstream agents without effect."""
+    for name in UPSTREAM_SETTINGS:
+        if is_set(settings, name):
+            raise SettingsError(
+                f"AGUI_{name.upper()} is for agents behind a URL or an ASGI application, and there is none. Remove it."
+            )
+
+
 def is_set(settings: Settings, name: str) -> bool:
-    """Return True if a setting differs from its default."""
     return bool(getattr(settings, name) != default_of(name))
 
 
 def check_auth(settings: Settings) -> None:
-    """Check that the settings of authentication belong together.
-
-    Raises:
-        SettingsError: a setting is missing, or would have no effect.
-    """
+    """Raise ``SettingsError`` if a setting is missing, or would have no effect."""
     configured = {name for name in JWT_SETTINGS if getattr(settings, f"auth_{name}") != default_of(f"auth_{name}")}
     if settings.auth is Auth.NONE:
         for name in JWT_SETTINGS:
@@ -365,5 +374,4 @@ def check_auth(settings: Settings) -> None:
 
 
 def default_of(name: str) -> object:
-    """Return the default of a setting."""
     return Settings.model_fields[name].default

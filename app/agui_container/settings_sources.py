@@ -57,11 +57,7 @@ def load_settings(config: Path | None = None, **overrides: str | int | None) -> 
 
 
 def load_with_origins(config: Path | None = None) -> tuple[Settings, dict[str, str]]:
-    """Read the settings, and return the origin of each one: a variable, a file or ``default``.
-
-    Raises:
-        SettingsError: as ``load_settings``.
-    """
+    """Return the settings, and the origin of each one: a variable, a file or ``default``."""
     sources = read_sources(config)
     origins = dict.fromkeys(Settings.model_fields, "default")
     for source in sources:
@@ -70,7 +66,6 @@ def load_with_origins(config: Path | None = None) -> tuple[Settings, dict[str, s
 
 
 def drop_none(values: Mapping[str, object]) -> dict[str, object]:
-    """Return the values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -81,7 +76,6 @@ def read_sources(config: Path | None = None) -> tuple[SettingsSource, ...]:
 
 
 def find_file(config: Path | None) -> Path | None:
-    """Return the file that is named, or else the one in the working folder if it is there."""
     return config or (CONFIG_FILE if CONFIG_FILE.is_file() else None)
 
 
@@ -95,7 +89,6 @@ def read_deploy_table(config: Path | None = None) -> Mapping[str, object]:
 
 
 def with_secrets(source: SettingsSource) -> SettingsSource:
-    """Return values with secrets in place of their ARNs. Raises ``SettingsError`` if one cannot be read."""
     values = dict(source.values)
     for name, value in values.items():
         try:
@@ -142,10 +135,7 @@ def _read_toml(path: Path) -> dict[str, object]:
 
 
 def _read_environment() -> SettingsSource:
-    """Return the variables that are set, by setting name. Names are compared without regard to case.
-
-    An empty variable is not set: Docker Compose and CI systems pass one for each variable that has no value.
-    """
+    """Return variables by setting name, in any case. Docker Compose and CI systems pass empty ones for unset ones."""
     names = {variable_of(name): name for name in Settings.model_fields}
     values: dict[str, object] = {}
     for variable, value in sorted(os.environ.items()):
@@ -158,18 +148,11 @@ def _read_environment() -> SettingsSource:
 
 
 def variable_of(setting: str) -> str:
-    """Return the environment variable of a setting."""
     return f"{PREFIX}{setting.upper()}"
 
 
 def _unknown(shown: str, name: str, write: Callable[[str], str]) -> SettingsError:
-    """Return the error for an unknown name. It shows the setting that was probably meant, or all settings.
-
-    Args:
-        shown: the name and its place.
-        name: the name.
-        write: writes a setting as it is written there.
-    """
+    """Return the error for an unknown name. It shows the setting that was probably meant, or all settings."""
     similar = get_close_matches(name.lower().removeprefix(PREFIX.lower()), Settings.model_fields, n=1)
     known = f"known are {', '.join(sorted(map(write, Settings.model_fields)))}."
     advice = f"did you mean {write(similar[0])}?" if similar else known

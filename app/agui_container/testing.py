@@ -21,7 +21,7 @@ from ag_ui.core import (
 )
 from pydantic import TypeAdapter
 
-from agui_container.engine.service import Service
+from agui_container.engine.engine import Engine
 from agui_container.main import agent_name, build_service
 from agui_container.ports import EVERYBODY, Caller
 from agui_container.settings import Settings
@@ -38,7 +38,7 @@ class AgentThread:
         events: all events of the last run, from RUN_STARTED to RUN_FINISHED or RUN_ERROR.
     """
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Engine) -> None:
         self._service = service
         self._id = str(uuid.uuid4())
         self.events: list[BaseEvent] = []
@@ -120,7 +120,7 @@ async def run_agent(agent: object, run_input: RunAgentInput | str, settings: Set
 
 
 @asynccontextmanager
-async def _open_service(agent: object, settings: Settings | None) -> AsyncIterator[Service]:
+async def _open_service(agent: object, settings: Settings | None) -> AsyncIterator[Engine]:
     settings = settings or Settings()
     if agent is not None:
         settings = settings.model_copy(update={"agent": agent_name(agent)})
@@ -133,13 +133,12 @@ async def _open_service(agent: object, settings: Settings | None) -> AsyncIterat
         await service.aclose()
 
 
-async def _events_of(service: Service, run_input: RunAgentInput) -> list[BaseEvent]:
+async def _events_of(service: Engine, run_input: RunAgentInput) -> list[BaseEvent]:
     subscription = await service.admit(run_input, Caller(owner=EVERYBODY, request_id=str(uuid.uuid4())))
     return [EVENT.validate_json(data) async for batch in subscription for data in batch.data]
 
 
 def user_input(text: str) -> RunAgentInput:
-    """An input of a new run on a new thread, with one user message."""
     return RunAgentInput(
         thread_id=str(uuid.uuid4()),
         run_id=str(uuid.uuid4()),

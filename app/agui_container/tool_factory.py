@@ -5,37 +5,32 @@ setting names a server.
 """
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 
-from agui_container.agents.agent_tools import AgentWithTools
-from agui_container.agents.approvals.approvals import Approvals
+from agui_container.agents.gate.app_calls import app_gate
+from agui_container.agents.gate.call_tool import AgentWithTools
+from agui_container.agents.gate.journal import Journal
+from agui_container.engine.app_run import AnswerApp, no_server
 from agui_container.ports import Agent, ToolSource, allow_all
-from agui_container.ports.store import InterruptStore
+from agui_container.ports.store import Store
 from agui_container.settings import TOOL_SETTINGS, Settings, SettingsError, check_extra, is_set
 from agui_container.tools.policy import PolicyError, ToolPolicy
 
 
-def with_tools(
-    agent: Agent, settings: Settings, interrupts: InterruptStore, closers: list[Callable[[], Awaitable[None]]]
-) -> AgentWithTools:
-    """Return an agent that is not the assistant with the tools of the settings. Raises ``SettingsError``.
-
-    Functions that close connections are appended to ``closers``.
-    """
-    sources, policy = read_sources(settings), read_policy(settings)
-    closers.extend(source.aclose for source in sources)
+def with_tools(agent: Agent, settings: Settings, store: Store, sources: Sequence[ToolSource]) -> AgentWithTools:
+    """Return an agent that is not the assistant with the tools of the settings. Raises ``SettingsError``."""
+    policy = read_policy(settings)
     return AgentWithTools(
         agent,
-        sources,
+        tuple(sources),
         policy if policy.rules else allow_all,
-        Approvals(interrupts=interrupts),
+        Journal().with_store(store),
         is_configured=any(is_set(settings, name) for name in TOOL_SETTINGS),
         monotonic=time.monotonic,
     )
 
 
 def read_policy(settings: Settings) -> ToolPolicy:
-    """Return the rules of ``AGUI_TOOL_POLICY``. Raises ``SettingsError``."""
     try:
         return ToolPolicy.parse(settings.tool_policy)
     except PolicyError as error:
@@ -43,7 +38,6 @@ def read_policy(settings: Settings) -> ToolPolicy:
 
 
 def read_sources(settings: Settings) -> tuple[ToolSource, ...]:
-    """Return the tools of the MCP servers in ``AGUI_MCP_SERVERS``. Raises ``SettingsError``."""
     if settings.mcp_servers == Settings.model_fields["mcp_servers"].default:
         return ()
     check_extra("AGUI_MCP_SERVERS", "mcp")
@@ -53,3 +47,12 @@ def read_sources(settings: Settings) -> tuple[ToolSource, ...]:
         return mcp_sources(parse_servers(settings.mcp_servers))
     except McpConfigError as error:
         raise SettingsError(f"AGUI_MCP_SERVERS: {error}") from None
+
+
+def app_requests(settings: Settings, sources: Sequence[ToolSource]) -> AnswerApp:
+    """Return what answers the requests of MCP Apps, under the same policy. Raises ``SettingsError``."""
+    if not sources:
+        return no_server
+    from agui_container.tools.mcp.app_requests import AppRequests  # noqa: PLC0415 - see above
+
+    return AppRequests(sources, app_gate(read_policy(settings))).answer

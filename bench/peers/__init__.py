@@ -2,5 +2,5 @@
 
 Rule: nothing of ``agui_container`` is imported here.
 
-They run in ``.venv/bench``, which holds the server packages (uvicorn, uvloop, httptools, pydantic) in our versions.
+They run in an environment that `bench.environments` makes, with the packages that serve us in our versions.
 """

@@ -4,7 +4,7 @@ import os
 
 from bedrock_agentcore.runtime import AGUIApp
 
-from bench.script import agent
+from bench.agents import agent
 
 app = AGUIApp()
 app.entrypoint(agent)

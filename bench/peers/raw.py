@@ -13,7 +13,7 @@ from ag_ui.core import TextMessageContentEvent
 from ag_ui.encoder import EventEncoder
 from starlette.types import Receive, Scope, Send
 
-from bench.script import MESSAGE, text_events
+from bench.agents import MESSAGE, text_events
 
 HEADERS = [(b"content-type", b"text/event-stream")]
 ENCODER = EventEncoder()

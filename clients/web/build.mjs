@@ -12,11 +12,11 @@ import { gunzipSync, gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-const committed = join(here, "../../app/agui_container/transports/console/static");
+const committed = join(here, "../../app/agui_container/web/console/static");
 const FIRST_LOAD_LIMIT = 200 * 1024;
-/** Diagrams, formulas and colours of code load when they are used. */
-const FIRST_LOAD = /^(?!diagram\.|chunks\/(?:highlight|math)-).*\.(?:html|js|css|svg)$/;
-const COMPRESSED = /\.(?:js|css)$|^diagram\.html$/;
+/** Formulas and colours of code load when they are used. */
+const FIRST_LOAD = /^(?!chunks\/(?:highlight|math)-).*\.(?:html|js|css|svg)$/;
+const COMPRESSED = /\.(?:js|css)$/;
 
 async function bundle(folder) {
   await build({
@@ -49,36 +49,8 @@ async function bundle(folder) {
     target: "es2022",
     logLevel: "warning",
   });
-  for (const name of ["index.html", "icon.svg"])
+  for (const name of ["index.html", "icon.svg", "app-frame.html"])
     await writeFile(join(folder, name), await readFile(join(here, "src", name)));
-}
-
-/**
- * The page for a diagram: one file, because a sandbox has no origin for which the server would give it another one.
- *
- * Mermaid's build is a script that needs the global scope, so it is not bundled. `<` of what begins a comment or a tag is
- * written as an escape, so that the script ends where it should.
- */
-async function writeDiagramPage(folder) {
-  const mermaid = join(here, "node_modules/@mermaid-js/tiny");
-  const { outputFiles } = await build({
-    absWorkingDir: here,
-    entryPoints: ["src/diagram/main.ts"],
-    bundle: true,
-    write: false,
-    format: "iife",
-    target: "es2022",
-    minify: true,
-    banner: { js: await readFile(join(mermaid, "dist/mermaid.tiny.js"), "utf8") },
-    logLevel: "warning",
-  });
-  const script = outputFiles[0].text.replace(/<(?=!--|\/?script)/gi, "\\x3C");
-  const page = await readFile(join(here, "src/diagram/diagram.html"), "utf8");
-  await writeFile(
-    join(folder, "diagram.html"),
-    page.replace("<script></script>", () => `<script>${script}</script>`),
-  );
-  await writeFile(join(folder, "diagram.html.LEGAL.txt"), await readFile(join(mermaid, "LICENSE")));
 }
 
 async function filesOf(folder) {
@@ -120,7 +92,6 @@ const isCheck = process.argv.includes("--check");
 const target = isCheck ? await mkdtemp(join(tmpdir(), "chat-page-")) : committed;
 if (!isCheck) await rm(committed, { recursive: true, force: true });
 await bundle(target);
-await writeDiagramPage(target);
 await compress(target);
 const size = await firstLoad(target);
 console.log(`first load: ${(size / 1024).toFixed(1)} KB gzip`);

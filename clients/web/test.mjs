@@ -16,9 +16,15 @@ await build({
   outdir: folder,
   outExtension: { ".js": ".mjs" },
   bundle: true,
-  platform: "node",
+  platform: "browser",
+  external: ["node:*"],
   format: "esm",
   target: "node20",
+  alias: {
+    "@agui-container/client": join(here, "../typescript/src/index.ts"),
+    "@ag-ui/client": join(here, "node_modules/@ag-ui/client"),
+    rxjs: join(here, "node_modules/rxjs"),
+  },
   logLevel: "warning",
 });
 const files = tests.map((name) => join(folder, name.replace(/\.ts$/, ".mjs")));

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-OWN_SERVICES = ("bedrock-agentcore", "bedrock-runtime", "secretsmanager", "signin", "sso", "sso-oidc", "sts")
-"""AWS services that this server calls: models, AgentCore Memory, secrets, and those that give boto3 its credentials."""
+OWN_SERVICES = ("bedrock-agentcore", "bedrock-runtime", "s3", "secretsmanager", "signin", "sso", "sso-oidc", "sts")
+"""AWS services that this server calls: models, AgentCore Memory, files, secrets, and those that give credentials."""
 
 ALL_SERVICES = "all"
 

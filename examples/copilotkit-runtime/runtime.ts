@@ -11,7 +11,7 @@ import {
   CopilotRuntime,
 } from "@copilotkit/runtime/v2";
 import { createCopilotNodeListener } from "@copilotkit/runtime/v2/node";
-import { catchError, type Observable, of } from "rxjs";
+import { catchError, Observable, of } from "rxjs";
 
 /** A request listener for Node.js' `http` that answers the page. */
 export function runtimeListener(url: string) {
@@ -28,8 +28,17 @@ class ServerRunner extends AgentRunner {
     this.url = url;
   }
 
+  /** Run the agent with the middlewares of the runtime, such as that of `a2ui`. `agent.run()` would leave them out. */
   run({ agent, input }: AgentRunnerRunRequest) {
-    return agent.run(input).pipe(catchError(runError));
+    const events = new Observable<BaseEvent>((page) => {
+      const onEvent = ({ event }: { event: BaseEvent }) => page.next(event);
+      agent.runAgent(input, { onEvent }).then(
+        () => page.complete(),
+        (error) => page.error(error),
+      );
+      return () => void agent.detachActiveRun();
+    });
+    return events.pipe(catchError(runError));
   }
 
   connect({ threadId, headers = {} }: AgentRunnerConnectRequest) {

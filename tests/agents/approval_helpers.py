@@ -18,12 +18,12 @@ from ag_ui.core import (
 )
 from ag_ui.core import Tool as ToolSpec
 
-from agui_container.agents.approvals.approvals import Approvals
-from agui_container.agents.assistant.assistant import Assistant
+from agui_container.agents.gate.journal import Journal
+from agui_container.assistant.assistant import Assistant
 from agui_container.ports import Item, Permission, PolicyDecision, RunContext
-from agui_container.protocol.conversation.transcript import Transcript
 from agui_container.tools.function_tool import FunctionTool
-from tests.contexts import collect_items, expanded, run_context, run_input
+from agui_core.transcript import Transcript
+from tests.contexts import expanded, run_context, run_input
 from tests.models.reasoning_server.watched_model import WatchedModel
 
 ASK = PolicyDecision(Permission.ASK, reason="it costs money", category="physical")
@@ -46,8 +46,9 @@ class ApprovalFixture:
             FunctionTool("look", "Look.", schema, lambda: "seen"),
             FunctionTool("wipe", "Wipe.", schema, self.paid.clear),
         )
-        self.assistant = Assistant(self.model, tools, policy=self.policy, approvals=Approvals(lambda: self.now))
+        self.assistant = Assistant(self.model, tools, policy=self.policy, journal=Journal(lambda: self.now))
         self.history: list[Message] = []
+        self.items: list[Item] = []
         self.props: dict[str, object] = {}
         self.new_id = map("id-{}".format, count(1)).__next__
 
@@ -69,11 +70,13 @@ class ApprovalFixture:
         request.messages = [*self.history, *request.messages]
         request.resume = list(resume) or None
         request.forwarded_props = self.props
-        ctx = replace(ctx or run_context(), new_id=self.new_id)
-        return expanded(await collect_items(self.assistant.run(request, ctx)))
+        items = self.items = []
+        ctx = replace(ctx or run_context(), new_id=self.new_id, emit=items.append)
+        async for item in self.assistant.run(request, ctx):
+            items += [item]  # after what was emitted before it
+        return expanded(items)
 
     async def send(self, said: str, tools: tuple[str, ...] = ()) -> Sequence[Item]:
-        """A run that the client keeps in its history."""
         items = await self.start(said, tools=tools)
         self.history.append(UserMessage(id=self.new_id(), content=said))
         self.keep(items)
@@ -88,7 +91,6 @@ class ApprovalFixture:
         self.history = transcript.messages
 
     def tool_results(self) -> list[tuple[str, str | None]]:
-        """The results in the model's last prompt, and their errors."""
         return [(str(m.content), m.error) for m in self.model.prompts[-1].messages if isinstance(m, ToolMessage)]
 
 

@@ -7,5 +7,4 @@ from tests.agents.approval_helpers import ApprovalFixture
 
 @pytest.fixture
 def fixture() -> ApprovalFixture:
-    """An assistant with a tool that must be asked for, and its client."""
     return ApprovalFixture()

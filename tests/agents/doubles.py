@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from ag_ui.core import BaseEvent, RunFinishedEvent, ToolCallResultEvent
 from ag_ui.core import Tool as ToolSpec
 
-from agui_container.agents.assistant.assistant import Assistant
+from agui_container.assistant.assistant import Assistant
 from agui_container.ports import Delta, Prompt, RunContext, TextDelta, ToolCallDelta
 from tests.contexts import client_tool, collect_items, expanded, of_type, run_context, run_input
 
@@ -80,6 +80,5 @@ async def items(assistant: Assistant, *said: str, client: tuple[str, ...] = ()) 
 
 
 async def results(*turns: Sequence[Delta | Exception], tools: tuple[ScriptedTool, ...] = ()) -> list[object]:
-    """Return the contents of all TOOL_CALL_RESULTs of a run."""
     yielded = await items(Assistant(ScriptedModel(turns), tools))
     return [event.content for event in of_type(yielded, ToolCallResultEvent)]

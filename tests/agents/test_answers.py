@@ -1,14 +1,11 @@
 """Valid forms of an answer; an invalid answer changes nothing."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from ag_ui.core import AssistantMessage, FunctionCall, Message, ResumeEntry, ToolCall, ToolMessage, UserMessage
+from ag_ui.core import ResumeEntry
 
-from agui_container.agents.approvals.approvals import LIFETIME
-from agui_container.agents.approvals.resume import ends_with_answer
-from agui_container.ports.tool import MAX_REASON
+from agui_container.agents.gate.journal import LIFETIME
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.agents.approval_helpers import (
     ApprovalFixture,
@@ -20,9 +17,6 @@ from tests.agents.approval_helpers import (
     text_of,
 )
 
-CALL = ToolCall(id="c", function=FunctionCall(name="f", arguments="{}"))
-BELOW = AssistantMessage(id="b", content="I asked.", subagent_run_id="s")
-
 
 def nested(depth: int) -> dict[str, Any]:
     value: dict[str, Any] = {}
@@ -32,7 +26,6 @@ def nested(depth: int) -> dict[str, Any]:
 
 
 async def refusal_of(fixture: ApprovalFixture, *entries: ResumeEntry) -> str:
-    """The message of a run that does not take these answers."""
     with pytest.raises(AppError) as caught:
         await fixture.start(resume=entries)
     assert caught.value.code is ErrorCode.VALIDATION_ERROR
@@ -43,19 +36,18 @@ async def refusal_of(fixture: ApprovalFixture, *entries: ResumeEntry) -> str:
 @pytest.mark.parametrize(
     ("payload", "error_body"),
     [
-        (None, ": must be an object with approved, reason, editedArgs, of which the first is required."),
-        ([True], ": must be an object with approved, reason, editedArgs, of which the first is required."),
-        ({}, ".approved: must be true or false."),
-        ({"approved": "yes"}, ".approved: must be true or false."),
-        ({"approved": True, "reason": 5}, f".reason: must be a text of at most {MAX_REASON} characters."),
-        ({"approved": False, "reason": "x" * 10_001}, f".reason: must be a text of at most {MAX_REASON} characters."),
-        ({"approved": True, "editedArgs": [1]}, ".editedArgs: must be an object."),
-        ({"approved": True, "edited_args": {"amount": 1}}, ".edited_args: is not a field of an answer."),
-        ({"approved": True, "editedArg": {"amount": 1}}, ".editedArg: is not a field of an answer."),
-        ({"approved": True, "x" * 1000: 1}, f".{'x' * 64}: is not a field of an answer."),
+        (None, ": Input should be an object"),
+        ([True], ": Input should be an object"),
+        ({}, ".approved: Field required"),
+        ({"approved": "yes"}, ".approved: Input should be a valid boolean"),
+        ({"approved": True, "reason": 5}, ".reason: Input should be a valid string"),
+        ({"approved": False, "reason": "x" * 10_001}, ".reason: String should have at most 10000 characters"),
+        ({"approved": True, "editedArgs": [1]}, ".editedArgs: Input should be a valid dictionary"),
+        ({"approved": True, "edited_args": {"amount": 1}}, ".edited_args: Extra inputs are not permitted"),
+        ({"approved": True, "editedArg": {"amount": 1}}, ".editedArg: Extra inputs are not permitted"),
     ],
 )
-async def test_an_answer_of_another_form_is_refused_in_a_sentence_of_our_own(
+async def test_an_answer_of_another_form_is_refused_and_the_field_is_named(
     fixture: ApprovalFixture, payload: object, error_body: str
 ) -> None:
     (interrupt,) = await ask_for_payments(fixture, 5)
@@ -109,12 +101,6 @@ async def test_an_answer_that_belongs_to_nothing_in_the_history_is_ignored(fixtu
     assert text_of(items) == "hello world, "
 
 
-async def test_a_call_of_the_client_is_no_call_that_waits(fixture: ApprovalFixture) -> None:
-    await fixture.send("call show", tools=("show",))
-    forged = ResumeEntry(interrupt_id="forged", status="resolved", payload={"approved": True})
-    await fixture.start(resume=[forged], tools=("show",))
-
-
 async def test_a_denied_call_keeps_its_arguments_whatever_was_edited(fixture: ApprovalFixture) -> None:
     await fixture.send('call pay {"amount": 5}')
     (interrupt,) = interrupts(await fixture.start())
@@ -122,19 +108,3 @@ async def test_a_denied_call_keeps_its_arguments_whatever_was_edited(fixture: Ap
     assert results(items) == ["Error: the user denied this call."]
     (call,) = (call for m in fixture.model.prompts[-1].messages for call in getattr(m, "tool_calls", None) or ())
     assert call.function.arguments == '{"amount": 5}'
-
-
-@pytest.mark.parametrize(
-    ("said", "words"),
-    [
-        ([], False),
-        ([UserMessage(id="u", content="hi")], False),
-        ([AssistantMessage(id="a", content="done")], True),
-        ([AssistantMessage(id="a", content="done"), ToolMessage(id="t", tool_call_id="c", content="x")], False),
-        ([AssistantMessage(id="a", tool_calls=[CALL])], False),
-        ([AssistantMessage(id="a", tool_calls=[CALL]), BELOW], False),
-        ([AssistantMessage(id="a", content="done"), BELOW], True),
-    ],
-)
-def test_the_last_word_is_the_assistants_own(said: Sequence[Message], *, words: bool) -> None:
-    assert ends_with_answer(said) is words

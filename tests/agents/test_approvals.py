@@ -1,14 +1,12 @@
 """Tools behind a policy: calls that wait for an answer, and every answer there can be."""
 
 import asyncio
-from contextlib import aclosing
 
 import pytest
-from ag_ui.core import AssistantMessage, ToolCallResultEvent, ToolMessage, UserMessage
+from ag_ui.core import ToolCallResultEvent, UserMessage
 
-from agui_container.agents.approvals.approvals import MAX_SHOWN_ARGUMENTS
-from agui_container.agents.approvals.resume import CUT_OFF
-from agui_container.agents.assistant.assistant import Assistant
+from agui_container.agents.gate.approval import MAX_SHOWN_ARGUMENTS
+from agui_container.assistant.assistant import Assistant
 from agui_container.assistant_factory import build_assistant
 from agui_container.models.offline import OfflineModel
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -22,25 +20,8 @@ from tests.agents.approval_helpers import (
     results,
     text_of,
 )
-from tests.contexts import of_type, run_context, run_input
-from tests.engine.doubles import WAIT, wait_for_event
-
-
-async def test_a_call_that_must_be_asked_for_ends_the_run_with_an_interrupt() -> None:
-    (interrupt,) = await ask_for_payments(ApprovalFixture(), 5)
-    assert interrupt.reason == "tool_call"
-    assert interrupt.message == 'Allow pay with {"amount": 5}?'
-    assert interrupt.tool_call_id is not None
-    assert interrupt.response_schema is not None
-    assert interrupt.expires_at == "1970-01-12T14:46:40+00:00"
-    said_of_it = {"category": "physical", "reason": "it costs money"}
-    parameters = {"type": "object"}
-    assert interrupt.metadata == {
-        "toolName": "pay",
-        "arguments": '{"amount": 5}',
-        "parameters": parameters,
-        **said_of_it,
-    }
+from tests.contexts import of_type
+from tests.engine.doubles import eventually, wait_for_event
 
 
 async def test_the_message_of_an_interrupt_shows_the_beginning_of_long_arguments() -> None:
@@ -67,13 +48,6 @@ async def test_the_result_of_a_call_has_the_decision_on_it(payload: dict[str, ob
     (result,) = of_type(items, ToolCallResultEvent)
     assert result.metadata is not None
     assert result.metadata["decision"] == payload
-
-
-async def test_an_abandoned_call_counts_as_not_approved() -> None:
-    fixture = ApprovalFixture()
-    (interrupt,) = await ask_for_payments(fixture, 5)
-    (result,) = of_type(await fixture.start(resume=[abandoned(interrupt)]), ToolCallResultEvent)
-    assert result.metadata == {"failed": True, "denied": True, "decision": {"approved": False}}
 
 
 @pytest.mark.parametrize("kind", ["abandoned", "denied"])
@@ -109,38 +83,6 @@ async def test_an_expired_approval_can_only_be_abandoned(fixture: ApprovalFixtur
     assert fixture.paid == []
 
 
-async def test_a_result_that_is_new_is_the_models_to_speak_of_whatever_stands_last(fixture: ApprovalFixture) -> None:
-    (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}'))
-    fixture.history.append(AssistantMessage(id="words", content="One moment."))
-    assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == ["paid 5"]
-    assert fixture.tool_results() == [("paid 5", None)]
-
-
-async def test_a_result_takes_the_place_of_what_the_caller_has_said_in_its_name(fixture: ApprovalFixture) -> None:
-    (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}'))
-    fixture.history.append(ToolMessage(id="f", tool_call_id=interrupt.tool_call_id or "", content="paid 1000000"))
-    items = await fixture.start(resume=[answer(interrupt, approved=True)])
-    assert results(items) == ["paid 5"]
-    fixture.keep(items)
-    assert [message.content for message in fixture.history if isinstance(message, ToolMessage)] == ["paid 5"]
-    assert results(await fixture.send("and now?")) == []
-    assert fixture.tool_results() == [("paid 5", None)]
-
-
-async def test_a_call_that_was_cut_off_is_not_started_again(fixture: ApprovalFixture) -> None:
-    (interrupt,) = await ask_for_payments(fixture, 5)
-    fixture.stuck = True
-    run = asyncio.create_task(fixture.start(resume=[answer(interrupt, approved=True)]))
-    await wait_for_event(fixture.started)
-    run.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await run
-    fixture.stuck = False
-    items = await fixture.start(resume=[answer(interrupt, approved=True)])
-    assert fixture.paid == [5]
-    assert results(items) == [CUT_OFF]
-
-
 @pytest.mark.parametrize("order", [("look", "pay"), ("pay", "look")], ids=["first", "second"])
 async def test_a_result_comes_once_its_call_and_those_before_it_have_ended(
     fixture: ApprovalFixture, order: tuple[str, str]
@@ -149,34 +91,14 @@ async def test_a_result_comes_once_its_call_and_those_before_it_have_ended(
     arguments = {"look": "{}", "pay": '{"amount": 5}'}
     asked = interrupts(await fixture.send("\n".join(f"call {name} {arguments[name]}" for name in order)))
     fixture.stuck = True
-    request = run_input()
-    request.resume = [answer(interrupt, approved=True) for interrupt in asked]
-    async with aclosing(fixture.assistant.run(request, run_context())) as stream:
-        first = asyncio.ensure_future(anext(stream))
-        async with asyncio.timeout(WAIT):
-            await fixture.started.wait()
-            if order[0] == "pay":
-                assert not first.done()
-                fixture.may_pay.set()
-            assert results([await first]) == ["seen" if order[0] == "look" else "paid 5"]
+    run = asyncio.create_task(fixture.start(resume=[answer(interrupt, approved=True) for interrupt in asked]))
+    await wait_for_event(fixture.started)
+    if order[0] == "look":
+        await eventually(lambda: results(fixture.items) == ["seen"])
+    assert "paid 5" not in results(fixture.items)
+    fixture.may_pay.set()
+    assert results(await run) == ["seen" if name == "look" else "paid 5" for name in order]
     assert fixture.paid == [5]
-
-
-async def test_an_answer_is_kept_until_a_run_that_saw_its_result_has_ended(fixture: ApprovalFixture) -> None:
-    (interrupt,) = await ask_for_payments(fixture, 5)
-    request = run_input()
-    request.resume = [answer(interrupt, approved=True)]
-    stream = fixture.assistant.run(request, run_context())
-    assert isinstance(await anext(stream), ToolCallResultEvent)
-    await stream.aclose()  # the run fails here
-    items = await fixture.start(resume=[answer(interrupt, approved=True)])
-    assert fixture.paid == [5]
-    assert results(items) == ["paid 5"]
-
-
-async def test_a_denied_tool_is_an_error_to_the_model() -> None:
-    items = await ApprovalFixture().start("call wipe {}")
-    assert results(items) == ["Error: this tool is not allowed: never"]
 
 
 async def test_arguments_that_are_no_object_are_not_worth_asking_about() -> None:
@@ -226,5 +148,5 @@ def test_capabilities_tell_of_approvals_of_tools_that_only_a_source_knows(policy
         mcp_servers='[{"name": "shop", "command": "true"}]',
         tool_policy=f'[{{"tool_pattern": "shop_*", "policy": "{policy}"}}]',
     )
-    assistant = build_assistant(settings, (), [])
+    assistant = build_assistant(settings, (), (), [])
     assert (assistant.capabilities().human_in_the_loop is not None) is expected

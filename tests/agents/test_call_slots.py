@@ -1,23 +1,27 @@
 """Tool calls at work in one run: bounded at any depth, in order, without deadlock, and ended with the run."""
 
 import asyncio
-from collections.abc import Mapping
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 
 import pytest
+from ag_ui.core import RunAgentInput, ToolCallResultEvent
 from ag_ui.core import Tool as ToolSpec
-from ag_ui.core import ToolCallResultEvent
 
-from agui_container.agents.assistant.assistant import Assistant
-from agui_container.agents.assistant.subagents import Subagent
-from agui_container.agents.tool_calls.toolbox import run_side_by_side
+from agui_container.agents.as_agent import as_agent
+from agui_container.agents.gate.call_tool import AgentWithTools
+from agui_container.agents.gate.gate import run_side_by_side
+from agui_container.agents.gate.journal import Journal
+from agui_container.assistant.assistant import Assistant
+from agui_container.assistant.subagents import Subagent
 from agui_container.models.offline import OfflineModel
-from agui_container.ports import RunContext, Tool
+from agui_container.ports import Item, RunContext, Tool, allow_all
 from agui_container.ports.call_slots import MAX_CALLS_AT_WORK, CallSlots
 from agui_container.tools.function_tool import FunctionTool
-from bench.ping import delegation
 from tests.contexts import collect_items, expanded, of_type, run_context, run_input
 from tests.engine.doubles import WAIT, asking, caller, eventually, make_service
 
@@ -55,12 +59,14 @@ class Probe:
 
 
 def probes(count: int) -> str:
-    """Return a message by which the offline model calls the probe so many times."""
     return "\n".join(f'call probe {{"number": {number}}}' for number in range(count))
 
 
+def delegation(task: str) -> str:
+    return f"call delegate {json.dumps({'task': task})}"
+
+
 def delegations(count: int, task: str) -> str:
-    """Return a message by which the offline model delegates the task so many times."""
     return "\n".join([delegation(task)] * count)
 
 
@@ -73,7 +79,6 @@ def make_delegating_assistant(*tools: Tool, depth: int) -> Assistant:
 
 
 async def answers(agent: Assistant, said: str, limit: int) -> list[str]:
-    """Return the results of the run's own calls."""
     ctx = replace(run_context(), call_slots=CallSlots(limit))
     async with asyncio.timeout(WAIT):
         events = expanded(await collect_items(agent.run(run_input(said), ctx)))
@@ -89,33 +94,19 @@ async def test_no_more_calls_are_at_work_than_a_run_may_have_nested_ones_include
     assert probe.most == limit
 
 
-@pytest.mark.parametrize("limit", [1, 2, 7])
-async def test_parents_that_hold_all_slots_do_not_keep_their_children_from_work(limit: int) -> None:
+async def test_no_more_calls_of_a_function_are_at_work_than_a_run_may_have() -> None:
     probe = Probe()
-    results = await answers(
-        make_delegating_assistant(probe, depth=3), delegations(9, delegations(3, delegations(3, probes(2)))), limit
+
+    async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        said = await asyncio.gather(*[ctx.call_tool("probe", {"number": number}) for number in range(40)])
+        yield str(said[-1])
+
+    gate = AgentWithTools(
+        as_agent(agent, "agent"), (), allow_all, Journal(), is_configured=True, monotonic=time.monotonic
     )
-    assert len(results) == 9
-    assert len(probe.started) == 9 * 3 * 3 * 2
-
-
-async def test_calls_begin_and_are_answered_in_order_though_some_overtake_others() -> None:
-    probe = Probe()
-    results = await answers(make_delegating_assistant(probe, depth=0), probes(20), 4)
-    assert probe.started == list(range(20))
-    assert results == [f"number {number}" for number in range(20)]
-
-
-async def test_calls_that_wait_have_no_tasks() -> None:
-    probe, before = Probe(ends=asyncio.Event()), len(asyncio.all_tasks())
-    ctx = run_context()
-    run = asyncio.create_task(
-        collect_items(make_delegating_assistant(probe, depth=0).run(run_input(probes(1_000)), ctx))
-    )
-    await eventually(lambda: probe.at_work == MAX_CALLS_AT_WORK)
-    assert len(asyncio.all_tasks()) - before <= MAX_CALLS_AT_WORK + 1
-    run.cancel()
-    await asyncio.wait([run])
+    reader = make_service(gate, tools={"probe": probe}).start(asking(text="go"), caller())
+    await eventually(lambda: reader.run.log.has_ended)
+    assert (len(probe.started), probe.most) == (40, MAX_CALLS_AT_WORK)
 
 
 async def test_a_cancelled_run_ends_its_calls_at_work_and_starts_no_waiting_one() -> None:
@@ -147,21 +138,6 @@ async def test_a_subagent_that_is_cut_off_gives_its_slots_back() -> None:
         later = Probe()
         await slots.run([partial(later.call, {}, ctx)] * 9)
     assert later.most == 3
-
-
-async def test_a_call_that_raises_ends_those_beside_it() -> None:
-    probe, slots = Probe(ends=asyncio.Event()), CallSlots(3)
-
-    async def fails() -> str:
-        raise KeyError("lost")
-
-    async def waits() -> str:
-        return await probe.call({}, run_context())
-
-    with pytest.raises(BaseExceptionGroup) as raised:
-        await slots.run([waits, fails, *[waits] * 9])
-    assert raised.group_contains(KeyError)
-    assert (probe.at_work, len(probe.started)) == (0, 2)
 
 
 async def test_a_run_of_nested_calls_takes_turns_with_others() -> None:

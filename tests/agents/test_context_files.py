@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from ag_ui.core import Context
 
-from agui_container.agents.assistant.prompt.system_text import (
+from agui_container.assistant.prompt.system_text import (
     APPLICATION,
     MAX_BYTES,
     ContextFile,
@@ -14,7 +14,6 @@ from agui_container.agents.assistant.prompt.system_text import (
     application_context,
     project_context,
     read_context_files,
-    system_text,
 )
 
 
@@ -48,29 +47,9 @@ def test_a_file_that_cannot_be_used_is_said(tmp_path: Path, data: bytes | None, 
     assert str(failed.value) == f"'{path}' {reason}"
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ContextFileError, match="cannot be read: Is a directory"):
-        read_context_files([str(tmp_path)])
-
-
-def test_a_large_file_that_is_cut_in_a_letter_is_said_to_be_large(tmp_path: Path) -> None:
-    (tmp_path / "A.md").write_text("é" * MAX_BYTES)
-    with pytest.raises(ContextFileError, match="has more than"):
-        read_context_files([f"{tmp_path}/A.md"])
-
-
 def test_the_project_stands_in_the_system_text_by_file_name() -> None:
     files = [ContextFile("AGENTS.md", "Be brief."), ContextFile("STYLE.md", "Be kind.")]
     assert project_context(files) == "## Project context\n\n### AGENTS.md\nBe brief.\n\n### STYLE.md\nBe kind."
-
-
-def test_absent_files_add_nothing_to_the_system_text() -> None:
-    assert system_text("Be kind.", project_context([]), application_context([])) == "Be kind."
-
-
-def test_sections_are_told_apart_by_an_empty_line() -> None:
-    page = application_context([Context(description="Page", value="Cart")])
-    assert system_text("", "Be kind.", page).split("\n\n")[:2] == ["Be kind.", "## Context from the application"]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", '"}\n', "\\", "```\n"])

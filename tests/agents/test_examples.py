@@ -1,17 +1,10 @@
 """The examples load as a user would load them, and behave as their texts say."""
 
-import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-
 import pytest
-from ag_ui.core import RunAgentInput, StateSnapshotEvent, TextMessageContentEvent, ToolCallResultEvent
-from websockets.asyncio.server import ServerConnection, serve
+from ag_ui.core import StateSnapshotEvent, TextMessageContentEvent, ToolCallResultEvent
 
-from agui_container.agents.as_agent import capabilities_of
 from agui_container.agents.loader import load_agent
 from agui_container.ports import Item
-from examples.chat_ws import chat
 from tests.contexts import collect_items, expanded, of_type, run_context, run_input, types
 
 
@@ -51,45 +44,3 @@ async def test_class_agent_repeats() -> None:
 )
 async def test_tools_agent_uses_its_tools(said: str, results: list[str]) -> None:
     assert [event.content for event in of_type(await items("tools_agent", said), ToolCallResultEvent)] == results
-
-
-def test_tools_agent_describes_itself() -> None:
-    described = capabilities_of(load_agent("examples.tools_agent:agent"))
-    assert described
-    assert described.tools
-    assert [tool.name for tool in described.tools.items or ()] == ["add", "lookup", "calculate", "current_time"]
-
-
-# --- the WebSocket client, against a socket that answers from a list ------------------------------------------------
-
-
-Frame = Mapping[str, object]
-
-
-@asynccontextmanager
-async def serve_frames(*frames: Frame) -> AsyncIterator[tuple[str, list[RunAgentInput]]]:
-    received: list[RunAgentInput] = []
-
-    async def answer(socket: ServerConnection) -> None:
-        received.append(RunAgentInput.model_validate_json(await socket.recv()))
-        for frame in frames:
-            await socket.send(json.dumps(frame))
-        await socket.wait_closed()
-
-    async with serve(answer, "127.0.0.1", 0) as server:
-        yield f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/ws", received
-
-
-async def test_chat_ws_prints_the_streamed_text(capsys: pytest.CaptureFixture[str]) -> None:
-    deltas: list[Frame] = [{"type": "TEXT_MESSAGE_CONTENT", "delta": delta} for delta in ("Hello ", "world")]
-    async with serve_frames({"type": "RUN_STARTED"}, *deltas, {"type": "RUN_FINISHED"}) as (url, received):
-        await chat("hi", url)
-    assert capsys.readouterr().out == "Hello world\n"
-    assert [message.content for message in received[0].messages] == ["hi"]
-
-
-@pytest.mark.parametrize("frame", [{"type": "RUN_ERROR", "message": "No."}, {"control": "error", "message": "No."}])
-async def test_chat_ws_shows_errors_and_ends(frame: Frame, capsys: pytest.CaptureFixture[str]) -> None:
-    async with serve_frames(frame) as (url, _):
-        await chat("hi", url)
-    assert "No." in capsys.readouterr().err

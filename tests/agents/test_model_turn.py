@@ -3,21 +3,18 @@
 from collections.abc import Sequence
 
 import pytest
-from ag_ui.core import AssistantMessage, BaseEvent, FunctionCall, TokenUsage, ToolCall
+from ag_ui.core import BaseEvent
 
-from agui_container.agents.assistant.model_turn import MAX_CALLS, ModelTurn
-from agui_container.agents.tool_calls.tool_call import ModelToolCall
+from agui_container.agents.gate.calls import ModelToolCall
+from agui_container.assistant.model_turn import MAX_CALLS, ModelTurn
 from agui_container.ports import (
     Delta,
-    MessageText,
     ReasoningDelta,
     StopDelta,
     StopReason,
     TextDelta,
     ToolCallDelta,
-    UsageDelta,
 )
-from agui_container.protocol.conversation.match import calls_of
 from agui_container.protocol.errors import ErrorCode
 from tests.contexts import expanded, run_context
 from tests.engine.doubles import raises_code
@@ -39,22 +36,6 @@ def lines(events: Sequence[BaseEvent]) -> list[str]:
         )
         for event in events
     ]
-
-
-def test_text_is_one_message() -> None:
-    _, events = feed_turn(TextDelta("Hello "), TextDelta("world"))
-    assert lines(events) == [
-        "TEXT_MESSAGE_START id-1",
-        "TEXT_MESSAGE_CONTENT id-1 Hello ",
-        "TEXT_MESSAGE_CONTENT id-1 world",
-        "TEXT_MESSAGE_END id-1",
-    ]
-
-
-def test_text_that_goes_on_costs_no_event() -> None:
-    turn = ModelTurn(run_context())
-    turn.feed(TextDelta("Hello "))
-    assert turn.feed(TextDelta("world")) == (MessageText("id-1", "world"),)
 
 
 def test_reasoning_is_closed_before_text_and_text_before_calls() -> None:
@@ -80,16 +61,6 @@ def test_reasoning_is_closed_before_text_and_text_before_calls() -> None:
         "TOOL_CALL_ARGS id-3 1}",
         "TOOL_CALL_END id-3",
     ]
-
-
-def test_calls_belong_to_the_assistant_message() -> None:
-    turn, events = feed_turn(ToolCallDelta(0, "{}", "add"))
-    assert events[0].model_dump()["parent_message_id"] == turn.message_id
-
-
-def test_reasoning_that_is_left_open_is_closed() -> None:
-    _, events = feed_turn(ReasoningDelta("Hm"))
-    assert lines(events)[-2:] == ["REASONING_MESSAGE_END id-2", "REASONING_END id-2"]
 
 
 def test_text_after_reasoning_begins_a_message_and_text_after_a_call_goes_on_in_the_same_one() -> None:
@@ -118,19 +89,6 @@ def test_text_after_reasoning_begins_a_message_and_text_after_a_call_goes_on_in_
     assert [message.content for message in turn.messages] == ["a", "b", "cd"]
 
 
-def test_all_calls_are_in_the_last_message_in_the_order_of_the_blocks() -> None:
-    turn, _ = feed_turn(
-        ReasoningDelta("a"),
-        TextDelta("b"),
-        ReasoningDelta("c"),
-        ToolCallDelta(0, "", "add"),
-        ReasoningDelta("d"),
-        ToolCallDelta(1, "", "sub"),
-    )
-    assert [message.content for message in turn.messages] == ["a", "b", "c", None, "d"]
-    assert [len(calls_of(message)) for message in turn.messages] == [0, 0, 0, 2, 0]
-
-
 def test_a_symbol_in_halves_is_joined() -> None:
     turn, events = feed_turn(
         ReasoningDelta("a\ud83d"),
@@ -148,22 +106,6 @@ def test_a_symbol_in_halves_is_joined() -> None:
     assert "".join(event.model_dump(by_alias=True).get("delta", "") for event in events).encode()
 
 
-def test_half_of_a_symbol_that_stays_alone_is_replaced() -> None:
-    turn, events = feed_turn(
-        ReasoningDelta("a\ud83d"), TextDelta("\ude00b"), TextDelta("c\ud83d"), ToolCallDelta(0, "\ud83d", "add\ud83d")
-    )
-    reasoning, message = turn.messages
-    assert (reasoning.content, message.content) == ("a\ufffd", "\ufffdbc\ufffd")
-    assert (turn.calls[0].name, turn.calls[0].arguments) == ("add\ufffd", "\ufffd")
-    assert [line for line in lines(events) if "\ufffd" in line] == [
-        "REASONING_MESSAGE_CONTENT id-2 \ufffd",
-        "TEXT_MESSAGE_CONTENT id-1 \ufffdb",
-        "TEXT_MESSAGE_CONTENT id-1 \ufffd",
-        "TOOL_CALL_START id-3 add\ufffd",
-        "TOOL_CALL_ARGS id-3 \ufffd",
-    ]
-
-
 @pytest.mark.parametrize("arguments", [[], [""], [" ", "\n"]])
 def test_a_call_without_arguments_has_an_empty_object(arguments: list[str]) -> None:
     turn, events = feed_turn(ToolCallDelta(0, "", "add"), *(ToolCallDelta(0, piece) for piece in arguments))
@@ -174,21 +116,6 @@ def test_a_call_without_arguments_has_an_empty_object(arguments: list[str]) -> N
 def test_a_call_that_is_cut_off_gets_no_arguments() -> None:
     turn, _ = feed_turn(ToolCallDelta(0, "", "a"), ToolCallDelta(1, "", "b"), StopDelta(StopReason.LENGTH))
     assert [(call.arguments, call.complete) for call in turn.calls] == [("{}", True), ("", False)]
-
-
-def test_the_opaque_value_of_a_call_is_kept_with_it() -> None:
-    turn, events = feed_turn(ToolCallDelta(0, "{}", "add"), ToolCallDelta(0, encrypted_value="sealed"))
-    assert lines(events)[2] == "REASONING_ENCRYPTED_VALUE tool-call id-2 sealed"
-    assert turn.calls[0].to_message_call().encrypted_value == "sealed"
-
-
-def test_two_stretches_of_reasoning_have_two_ids() -> None:
-    _, events = feed_turn(ReasoningDelta("a"), TextDelta("b"), ReasoningDelta("c"))
-    assert [line for line in lines(events) if "CONTENT" in line] == [
-        "REASONING_MESSAGE_CONTENT id-2 a",
-        "TEXT_MESSAGE_CONTENT id-1 b",
-        "REASONING_MESSAGE_CONTENT id-3 c",
-    ]
 
 
 def test_empty_deltas_open_nothing() -> None:
@@ -208,23 +135,6 @@ def test_a_call_that_begins_without_a_name_is_the_models_fault() -> None:
     turn = ModelTurn(run_context())
     with raises_code(ErrorCode.MODEL_ERROR):
         turn.feed(ToolCallDelta(0, "{}"))
-
-
-def test_the_message_says_what_the_model_said() -> None:
-    turn, _ = feed_turn(TextDelta("So: "), ToolCallDelta(0, "{}", "add"))
-    call = ToolCall(id="id-2", function=FunctionCall(name="add", arguments="{}"))
-    assert turn.messages[-1] == AssistantMessage(id="id-1", content="So: ", tool_calls=[call])
-
-
-def test_fields_without_a_value_are_absent_from_the_message() -> None:
-    turn, _ = feed_turn()
-    assert turn.messages[-1].model_dump(by_alias=True) == {"id": "id-1", "role": "assistant"}
-
-
-def test_usage_is_kept_for_the_end_of_the_run() -> None:
-    ctx, usage = run_context(), TokenUsage(total_tokens=3)
-    assert list(ModelTurn(ctx).feed(UsageDelta(usage))) == []
-    assert ctx.usage == [usage]
 
 
 def test_an_answer_of_too_many_calls_is_given_up() -> None:

@@ -5,47 +5,17 @@ import logging
 import pytest
 from ag_ui.core import TokenUsage
 
-from agui_container.agents.assistant.assistant import Assistant
-from agui_container.agents.assistant.context_window.window import ContextBudget, Overflow
 from agui_container.agents.run_limits import LimitedAgent
+from agui_container.assistant.assistant import Assistant
+from agui_container.assistant.context_window.window import ContextBudget, Overflow
 from agui_container.ports import RunLimits, TextDelta, UsageDelta
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.token_usage import count_tokens
 from tests.agents.doubles import ScriptedModel, answering, asks
 from tests.contexts import collect_items, run_context, run_input
-from tests.requirements import requirement
 
 DONE = TextDelta("Done.")
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "least"),
-    [
-        (RunLimits(), RunLimits(), RunLimits()),
-        (RunLimits(steps=3), RunLimits(tokens=5), RunLimits(3, 5)),
-        (RunLimits(3, 9), RunLimits(4, 8), RunLimits(3, 8)),
-        (RunLimits(context_tokens=9), RunLimits(), RunLimits(context_tokens=9)),
-        (RunLimits(context_tokens=9), RunLimits(context_tokens=8), RunLimits(context_tokens=8)),
-    ],
-)
-def test_the_smaller_limit_holds(one: RunLimits, other: RunLimits, least: RunLimits) -> None:
-    assert one.capped_by(other) == other.capped_by(one) == least
-
-
-@pytest.mark.parametrize(
-    ("usage", "tokens"),
-    [
-        ([], 0),
-        ([TokenUsage(total_tokens=5, input_tokens=1)], 5),
-        ([TokenUsage(input_tokens=2, output_tokens=3), TokenUsage(output_tokens=1)], 6),
-        ([TokenUsage()], 0),
-    ],
-)
-def test_tokens_are_totals_or_else_input_and_output(usage: list[TokenUsage], tokens: int) -> None:
-    assert count_tokens(usage) == tokens
-
-
-@requirement("budget.silent")
 async def test_a_model_that_reports_nothing_is_not_counted_and_the_log_says_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -63,13 +33,6 @@ async def test_a_summary_that_takes_the_last_tokens_ends_the_run_before_the_answ
     with pytest.raises(AppError) as caught:
         await collect_items(assistant.run(run_input(*["word " * 80] * 10), run_context()))
     assert (caught.value.code, len(model.prompts)) == (ErrorCode.RUN_LIMIT_EXCEEDED, 1)
-
-
-async def test_without_a_limit_an_agents_stream_is_its_own() -> None:
-    inner = Assistant(ScriptedModel([[DONE]]))
-    stream = LimitedAgent(inner, RunLimits()).run(run_input("go"), run_context())
-    assert getattr(stream, "__qualname__", "") == "Assistant.run"
-    assert len(await collect_items(stream)) == 4
 
 
 async def test_an_agent_that_is_ended_is_closed() -> None:

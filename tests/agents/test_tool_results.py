@@ -6,33 +6,27 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
-from ag_ui.core import Interrupt, RunFinishedEvent, ToolCallResultEvent, ToolMessage
+from ag_ui.core import ToolCallResultEvent, ToolMessage
 
-from agui_container.agents.approvals.resume import CUT_OFF
-from agui_container.agents.as_agent import as_agent
-from agui_container.agents.assistant.assistant import Assistant
-from agui_container.agents.assistant.subagents import Subagent
-from agui_container.agents.tool_calls.toolbox import NOT_SENDABLE
-from agui_container.ports import Item, Suspension, ToolError, ToolSuspension
-from agui_container.testing import run_agent
+from agui_container.agents.gate.toolbox import NOT_SENDABLE
+from agui_container.assistant.assistant import Assistant
+from agui_container.conversation.stored_parts import CUT_OFF
+from agui_container.ports import Item, ToolError
 from tests.agents.approval_helpers import ApprovalFixture, answer, ask_for_payments, interrupts, results
-from tests.agents.doubles import DONE, ScriptedModel, ScriptedTool, answering, asks, failing, items
+from tests.agents.doubles import DONE, ScriptedModel, ScriptedTool, asks, failing, items
 from tests.agents.test_settled_approvals import fixture_with_tool
 from tests.contexts import of_type
-from tests.engine.doubles import agent_of, wait_for_event
-from tests.requirements import requirement
+from tests.engine.doubles import wait_for_event
 
 LIE = "Error: disk full (from yesterday's log)"
 FAILED = {"failed": True}
 
 
 def metadata_of(shown: Sequence[Item]) -> list[object]:
-    """Return the metadata of the results."""
     return [event.metadata for event in of_type(shown, ToolCallResultEvent)]
 
 
 def eighths_of_seconds() -> Iterator[float]:
-    """Count seconds in steps of an eighth."""
     return count(1.0, 0.125)
 
 
@@ -46,35 +40,14 @@ async def result_metadata(*calls: str, tools: tuple[ScriptedTool, ...]) -> list[
 
 
 def fixture_with_clock() -> ApprovalFixture:
-    """Return a fixture that times its tools."""
     fixture = ApprovalFixture()
     fixture.assistant = replace(fixture.assistant, monotonic=eighths_of_seconds().__next__)
     return fixture
 
 
-@requirement("assistant.failure", "assistant.duration")
 @pytest.mark.parametrize("error", [ToolError("no"), TimeoutError(), ValueError("secret"), SystemExit()])
 async def test_a_tool_that_failed_is_marked_and_timed(error: BaseException) -> None:
     assert await result_metadata("broken", tools=(failing("broken", error),)) == [{**FAILED, "durationMs": 125}]
-
-
-@requirement("assistant.failure", "assistant.duration")
-async def test_a_tool_that_worked_is_timed_and_not_marked_whatever_it_says() -> None:
-    assert await result_metadata("log", tools=(answering("log", LIE),)) == [{"durationMs": 125}]
-
-
-@requirement("assistant.duration")
-async def test_results_of_calls_without_a_tool_are_marked_as_failed_and_not_timed() -> None:
-    assert await result_metadata("nothing", tools=()) == [FAILED]
-    assert metadata_of(await fixture_with_clock().start("call wipe {}")) == [FAILED]
-
-
-@requirement("assistant.duration")
-async def test_calls_side_by_side_are_timed_each() -> None:
-    assert await result_metadata("one", "two", tools=(answering("one"), failing("two", ToolError("no")))) == [
-        {"durationMs": 125},
-        {**FAILED, "durationMs": 125},
-    ]
 
 
 # --- approvals --------------------------------------------------------------------------------------------------------
@@ -82,7 +55,6 @@ async def test_calls_side_by_side_are_timed_each() -> None:
 DECIDED = {"durationMs": 125, "decision": {"approved": True}}
 
 
-@requirement("approval.again", "assistant.failure")
 @pytest.mark.parametrize(
     ("gives", "content", "metadata"),
     [
@@ -105,7 +77,6 @@ async def test_a_result_that_comes_again_says_the_same(gives: object, content: s
     assert told == [metadata]
 
 
-@requirement("assistant.failure")
 async def test_a_call_that_was_cut_off_is_marked_from_then_on() -> None:
     fixture = fixture_with_clock()
     (interrupt,) = await ask_for_payments(fixture, 5)
@@ -117,24 +88,3 @@ async def test_a_call_that_was_cut_off_is_marked_from_then_on() -> None:
         await run
     shown = await fixture.start(resume=[answer(interrupt, approved=True)])
     assert (results(shown), metadata_of(shown)) == ([CUT_OFF], [{**FAILED, "decision": {"approved": True}}])
-
-
-async def test_a_call_that_asks_again_forgets_what_it_was_marked_with() -> None:
-    question = ToolSuspension(Suspension([Interrupt(id="i", reason="r")], "part", ()))
-    fixture, odd = fixture_with_tool(question)
-    (interrupt,) = interrupts(await fixture.send("call odd {}"))
-    assert metadata_of(await fixture.start(resume=[answer(interrupt, approved=True)])) == []
-    (held,) = await fixture.assistant.approvals.load(("anonymous", "thread", ""))
-    assert (held.final_result, held.metadata) == (None, None)
-    assert len(odd.called) == 1
-
-
-async def test_a_result_of_a_subagent_holds_no_infinity() -> None:
-    subagent = Subagent(
-        "delegate",
-        "Adds.",
-        as_agent(agent_of(RunFinishedEvent(thread_id="t", run_id="r", result={"sum": float("inf")})), "adder"),
-    )
-    model = ScriptedModel([asks(("delegate", '{"task": "add"}')), DONE])
-    events = await run_agent(Assistant(model, [subagent]), "go")
-    assert [event.content for event in of_type(events, ToolCallResultEvent)] == ['{"sum":"Infinity"}']

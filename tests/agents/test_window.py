@@ -18,20 +18,19 @@ from ag_ui.core import Tool as ToolSpec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agui_container.agents.assistant.context_window.window import (
+from agui_container.assistant.context_window.window import (
     MAX_LISTED_MESSAGES,
     SNAPSHOT,
     BoundedWindow,
     ContextBudget,
-    UnboundedWindow,
     find_cut,
     is_instruction,
     run_start,
 )
-from agui_container.agents.assistant.history import trusted_conversation
+from agui_container.assistant.history import trusted_conversation
+from agui_container.conversation.tokens import CountedMessage, MessageTokenCounter
 from agui_container.ports import Item, Prompt
 from agui_container.ports.notices import CONTEXT_COMPACTED
-from agui_container.protocol.conversation.tokens import CountedMessage, MessageTokenCounter
 from tests.agents.doubles import ScriptedModel
 from tests.contexts import run_context
 
@@ -43,14 +42,11 @@ def words(text: str) -> int:
 
 
 class RecordingWindow(BoundedWindow):
-    """A window that keeps its events."""
-
     def __init__(self, budget: int, prompt: Prompt, count: Count = words) -> None:
         self.heard: list[Item] = []
         super().__init__(budget, MessageTokenCounter(count, per_message=0), prompt, self.heard.append)
 
     def values(self, name: str) -> list[dict[str, object]]:
-        """Return the values of the events since the last call."""
         values = [event.value for event in self.heard if isinstance(event, CustomEvent) and event.name == name]
         assert len(values) == len(self.heard)
         self.heard.clear()
@@ -79,44 +75,17 @@ def ids(messages: Sequence[Message]) -> list[str]:
 
 
 async def compaction_values(bounded: RecordingWindow) -> list[dict[str, object]]:
-    """Return the events that report shortened messages to the client."""
     await bounded.fit()
     return bounded.values(CONTEXT_COMPACTED)
 
 
 def snapshot_value(bounded: RecordingWindow) -> dict[str, object]:
-    """Return the events that report the use of the window to the client."""
     bounded.snapshot()
     (value,) = bounded.values(SNAPSHOT)
     return value
 
 
-# --- without a budget -------------------------------------------------------------------------------------------------
-
-
-async def test_without_a_budget_nothing_is_counted_and_nobody_is_told() -> None:
-    class CountingModel(ScriptedModel):
-        def count(self, text: str) -> int:
-            raise NotImplementedError
-
-    heard: list[Item] = []
-    prompt = Prompt("system", [user("u")])
-    unbounded = ContextBudget().open_window(CountingModel([]), prompt, run_context(emit=heard.append))
-    assert isinstance(unbounded, UnboundedWindow)
-    unbounded.add([assistant("a")])
-    await unbounded.fit()
-    unbounded.snapshot()
-    assert heard == []
-    assert ids(unbounded.messages) == ["u", "a"]
-
-
 # --- dropped messages -------------------------------------------------------------------------------------------------
-
-
-async def test_a_conversation_that_fits_is_left_alone() -> None:
-    bounded = window(3, user("u"), assistant("a"), user("v"))
-    assert await compaction_values(bounded) == []
-    assert ids(bounded.messages) == ["u", "a", "v"]
 
 
 async def test_the_oldest_turns_go_and_the_client_is_told() -> None:
@@ -125,59 +94,6 @@ async def test_the_oldest_turns_go_and_the_client_is_told() -> None:
         {"strategy": "trim", "messagesBefore": 5, "messagesAfter": 3, "tokensBefore": 10, "tokensAfter": 6}
     ]
     assert ids(bounded.messages) == ["v", "b", "w"]
-
-
-async def test_a_change_of_the_window_is_announced_once() -> None:
-    bounded = window(3, user("u"), assistant("a", 3), user("v"))
-    assert len(await compaction_values(bounded)) == 1
-    assert await compaction_values(bounded) == []
-
-
-async def test_a_turn_goes_with_its_reasoning_calls_and_results() -> None:
-    turn = (user("u"), ReasoningMessage(id="r", content="hm"), assistant("a", 1, "1", "2"), result("1"), result("2"))
-    bounded = window(5, *turn, assistant("b"), user("v"))
-    await bounded.fit()
-    assert ids(bounded.messages) == ["v"]
-
-
-async def test_messages_before_the_first_user_message_are_removed_first() -> None:
-    bounded = window(4, assistant("a", 2), user("u"), assistant("b"), user("v"))
-    await bounded.fit()
-    assert ids(bounded.messages) == ["u", "b", "v"]
-
-
-async def test_trusted_instructions_stay() -> None:
-    orders = SystemMessage(id="s", content="obey")
-    bounded = window(3, user("u"), orders, assistant("a", 9), user("v"))
-    await bounded.fit()
-    assert ids(bounded.messages) == ["s", "v"]
-
-
-async def test_a_run_that_is_too_much_by_itself_is_sent_all_the_same() -> None:
-    bounded = window(3, user("u"), assistant("a"), user("v", 9))
-    assert [value["tokensAfter"] for value in await compaction_values(bounded)] == [9]
-    assert ids(bounded.messages) == ["v"]
-    assert snapshot_value(bounded)["remainingTokens"] == 0
-    assert await compaction_values(bounded) == []
-
-
-async def test_without_a_user_everything_is_the_current_run() -> None:
-    bounded = window(1, assistant("a", 2, "1"), result("1", 2))
-    assert await compaction_values(bounded) == []
-    assert ids(bounded.messages) == ["a", "result-1"]
-
-
-async def test_old_turns_make_room_for_a_run_that_grows() -> None:
-    bounded = window(4, user("u"), assistant("a"), user("v"), assistant("b"), user("w"))
-    assert [value["messagesAfter"] for value in await compaction_values(bounded)] == [3]
-    bounded.add([assistant("c", 1, "1"), result("1")])
-    assert await compaction_values(bounded) == [
-        {"strategy": "trim", "messagesBefore": 5, "messagesAfter": 3, "tokensBefore": 5, "tokensAfter": 3}
-    ]
-    assert ids(bounded.messages) == ["w", "c", "result-1"]
-    bounded.add([assistant("d", 9, "2"), result("2")])
-    assert await compaction_values(bounded) == []
-    assert ids(bounded.messages) == ["w", "c", "result-1", "d", "result-2"]
 
 
 def test_the_cut_stays_while_a_thread_grows_by_less_than_a_step() -> None:
@@ -228,24 +144,6 @@ async def test_no_history_is_cut_where_it_must_not_be(
     assert [message for message in (*begun, *brought) if id(message) in there] == kept
 
 
-async def test_every_message_is_counted_once() -> None:
-    counted: list[str] = []
-
-    def count(text: str) -> int:
-        counted.append(text)
-        return 1
-
-    history = [message for at in range(1_000) for message in (user(f"u{at}"), assistant(f"a{at}"))]
-    bounded = window(500, *history, user("u"), system="system", count=count)
-    assert len(counted) == 2_002
-    counted.clear()
-    for step in range(16):
-        bounded.add([assistant(f"b{step}", 1, str(step)), result(str(step))])
-        await bounded.fit()
-        bounded.snapshot()
-    assert len(counted) == 16 * 4
-
-
 # --- the snapshot -----------------------------------------------------------------------------------------------------
 
 
@@ -286,19 +184,6 @@ def test_a_snapshot_lists_the_newest_messages_only() -> None:
     assert value["olderMessages"] == [{"role": "user", "source": "history", "count": 5, "tokens": 5}]
 
 
-def test_listed_and_older_messages_add_up_to_the_tokens_of_a_snapshot() -> None:
-    turns = [message for at in range(MAX_LISTED_MESSAGES) for message in (user(f"u{at}", 2), assistant(f"a{at}", 3))]
-    bounded = window(9_999, *turns, user("last"))
-    bounded.add([assistant(f"b{at}") for at in range(MAX_LISTED_MESSAGES + 3)])
-    value = snapshot_value(bounded)
-    listed, older = value["messages"], value["olderMessages"]
-    assert isinstance(listed, list)
-    assert isinstance(older, list)
-    for source in ("history", "run"):
-        tokens = sum(row["tokens"] for row in (*listed, *older) if row["source"] == source)
-        assert tokens == value[f"{source}Tokens"]
-
-
 @pytest.mark.parametrize(("model_window", "size"), [(None, 100), (40, 40), (200, 100)])
 def test_a_snapshot_tells_the_smaller_of_budget_and_window_of_the_model(model_window: int | None, size: int) -> None:
     class WindowedModel(ScriptedModel):
@@ -311,8 +196,3 @@ def test_a_snapshot_tells_the_smaller_of_budget_and_window_of_the_model(model_wi
     (event,) = heard
     assert isinstance(event, CustomEvent)
     assert (event.value["contextSize"], event.value["remainingTokens"]) == (size, size - event.value["totalTokens"])
-
-
-@pytest.mark.parametrize("messages", [[], [assistant("a")]])
-def test_a_run_without_a_user_message_begins_with_the_conversation(messages: list[Message]) -> None:
-    assert run_start(messages) == 0

@@ -1,18 +1,14 @@
 """A request for a run over each transport, and the reply: served, or refused with a code."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
-from urllib.parse import urlsplit
 
-import grpc
 from websockets.exceptions import InvalidStatus
 
-from agui_container.transports.gen.kontekst import kontekst_pb2 as pb
-from tests.engine.doubles import WAIT, Json, ask
+from tests.engine.doubles import Json, ask
 from tests.secret_search import search
-from tests.sockets.client import is_last
+from tests.server.sockets.client import is_last
 from tests.sse import events_of, http_client
 from tests.websocket import receive_until, send, socket_to
 
@@ -25,13 +21,13 @@ class RequestResult:
 
     Attributes:
         code: empty for a run that has succeeded, or the code of the error.
-        status: the HTTP status, or the name of gRPC's.
-        challenge: value of ``WWW-Authenticate``, or of gRPC's ``www-authenticate``.
+        status: the HTTP status.
+        challenge: value of ``WWW-Authenticate``.
         message: text of the error.
     """
 
     code: str
-    status: int | str
+    status: int
     challenge: str | None = None
     message: str = ""
 
@@ -71,28 +67,4 @@ async def over_ws(url: str, headers: Mapping[str, str]) -> RequestResult:
         return RequestResult(error["code"], response.status_code, challenge, error["message"])
 
 
-async def over_grpc(url: str, headers: Mapping[str, str]) -> RequestResult:
-    """Ask with a run of kontekst, in a thread, because grpcio's client blocks."""
-    return await asyncio.to_thread(run_kontekst, urlsplit(url).netloc, headers)
-
-
-def run_kontekst(address: str, headers: Mapping[str, str]) -> RequestResult:
-    """Run one prompt to its end."""
-    with grpc.insecure_channel(address) as channel:
-        method = channel.stream_stream(
-            "/kontekst.AgentService/Run",
-            request_serializer=pb.RunCommand.SerializeToString,
-            response_deserializer=pb.RunEvent.FromString,
-        )
-        start = pb.RunCommand(start=pb.StartRunCommand(prompt="stream 1"))
-        try:
-            last = list(method(iter([start]), timeout=WAIT, metadata=list(headers.items())))[-1]
-        except grpc.RpcError as error:
-            trailers = {name: str(value) for name, value in error.trailing_metadata() or ()}
-            code, challenge = trailers.get("agui-code", ""), trailers.get("www-authenticate")
-            return RequestResult(code, error.code().name, challenge, error.details() or "")
-        assert last.HasField("completed")
-        return RequestResult("", "OK")
-
-
-ASK: Mapping[str, Ask] = {"sse": over_sse, "ws": over_ws, "grpc": over_grpc}
+ASK: Mapping[str, Ask] = {"sse": over_sse, "ws": over_ws}

@@ -98,7 +98,7 @@ async def guarded(guard: Guard) -> Guarded:
     return await guard()
 
 
-@pytest.fixture(params=["sse", "ws", "grpc"])
+@pytest.fixture(params=["sse", "ws"])
 def transport(request: pytest.FixtureRequest) -> str:
     """Each transport."""
     name: str = request.param

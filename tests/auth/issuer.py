@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from examples.local_issuer import LocalIssuer
 from tests.secret_search import remember_token
-from tests.sockets.process import announced
+from tests.server.sockets.process import announced
 
 AUDIENCE = "my-agent"
 

@@ -5,13 +5,12 @@ from urllib.parse import urlsplit
 
 import grpc
 from fastapi import FastAPI
-from google.protobuf.message import Message
 
 from agui_container.main import grpc_protocols
+from agui_container.protocols.grpc.options import GrpcOptions
+from agui_container.protocols.grpc.server import build_server
 from agui_container.settings import Settings
-from agui_container.transports.authentication import NO_AUTHENTICATION
-from agui_container.transports.grpc.options import GrpcOptions
-from agui_container.transports.grpc.server import build_server
+from agui_container.web.authentication import NO_AUTHENTICATION
 from tests.engine.doubles import WAIT
 
 
@@ -37,23 +36,3 @@ def call_rpc(
         except grpc.RpcError as error:
             return error.code(), received
         return call.code(), received
-
-
-def requests_with_ids(request_type: type[Message], values: Mapping[str, object]) -> dict[str, bytes]:
-    """The requests of each kind that has ids, encoded and by kind.
-
-    Args:
-        request_type: a message with one ``oneof`` of kinds.
-        values: value of each field whose name ends with ``id``, which must be there, and of other fields.
-    """
-    requests = {}
-    for field in request_type.DESCRIPTOR.oneofs[0].fields:
-        request = request_type()
-        content = getattr(request, field.name)
-        names = content.DESCRIPTOR.fields_by_name.keys()
-        ids = {name for name in names if name.endswith("_id")}
-        for name in ids | (names & values.keys()):
-            setattr(content, name, values[name])
-        if ids:
-            requests[field.name] = request.SerializeToString()
-    return requests

@@ -1,8 +1,6 @@
 """Settings of authentication, and the errors at the start for invalid ones."""
 
 import logging
-import subprocess
-import sys
 
 import pytest
 
@@ -11,7 +9,6 @@ from agui_container.runtime.log_values import format_fields
 from agui_container.server.run import warn_if_shared
 from agui_container.settings import Auth, Scope, Settings, SettingsError
 from tests.auth.issuer import AUDIENCE
-from tests.requirements import requirement
 
 URL = "https://issuer.example/.well-known/openid-configuration"
 JWT = {"auth": Auth.JWT, "auth_discovery_url": URL}
@@ -33,28 +30,6 @@ def test_settings_that_do_not_belong_together_stop_the_start(settings: dict[str,
         build_app(Settings.model_validate(settings))
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        URL,
-        "https://issuer.example/realms/a/.well-known/openid-configuration",
-        "https://issuer.example/.well-known/oauth-authorization-server/tenant",
-    ],
-)
-def test_discovery_urls_are_those_that_agentcore_takes(url: str) -> None:
-    build_app(Settings(auth=Auth.JWT, auth_discovery_url=url, auth_allowed_audience=(AUDIENCE,)))
-
-
-def test_without_tokens_nothing_of_them_is_imported() -> None:
-    code = (
-        "import sys; from agui_container.main import *; build_app(Settings()); "
-        "print([name for name in sys.modules if name.partition('.')[0] in ('jwt', 'cryptography', 'httpx')])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
-    assert done.stdout.strip() == "[]"
-
-
-@requirement("auth.warning")
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "agent.example", ""])  # noqa: S104 - not bound
 def test_a_server_that_everybody_shares_says_so_once(host: str, caplog: pytest.LogCaptureFixture) -> None:
     warn_if_shared(Settings(host=host, scope=Scope.NONE))
@@ -64,7 +39,6 @@ def test_a_server_that_everybody_shares_says_so_once(host: str, caplog: pytest.L
     assert record.getMessage().startswith(f"{phrase} {format_fields({'host': host})} ")
 
 
-@requirement("auth.warning")
 @pytest.mark.parametrize(
     "settings",
     [

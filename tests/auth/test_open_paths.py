@@ -3,28 +3,21 @@
 Rule: the routes and the rpcs are those of the application itself, so a new one cannot be forgotten.
 """
 
-import asyncio
 from collections.abc import Iterator
 
-import grpc
 import pytest
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
-from agui_container.transports.grpc import open_calls
 from tests.auth.conftest import Guard, Guarded
-from tests.auth.issuer import TestIssuer
-from tests.auth.rpcs import call_rpc, rpcs_of
-from tests.grpc.h2 import message
-from tests.grpc.in_loop_clients import STATUS, beside, raw
-from tests.requirements import requirement
 from tests.sse import http_client
 from tests.websocket import refused_handshake
+
+pytestmark = pytest.mark.wire
 
 OPEN = {
     *("/", "/ping", "/console/{name:path}", "/.well-known/oauth-protected-resource"),
     *("/openapi.json", "/docs"),
 }
-OPEN_SERVICES = ("grpc.health.", "grpc.reflection.")
 
 IDS = {"name": "app.js", "path": "x", "index": "0"}
 
@@ -53,7 +46,6 @@ async def everything(guard: Guard) -> Guarded:
     return await guard(roboto=True, metrics=True)
 
 
-@requirement("auth.open")
 async def test_every_route_asks_for_a_token_but_those_that_are_open(everything: Guarded) -> None:
     async with http_client(everything.url) as http:
         for method, route in requests_to(everything.app.routes):
@@ -63,7 +55,6 @@ async def test_every_route_asks_for_a_token_but_those_that_are_open(everything: 
             assert ("www-authenticate" in response.headers) is is_refused
 
 
-@requirement("auth.open")
 @pytest.mark.parametrize(
     "path",
     [
@@ -83,7 +74,6 @@ async def test_a_path_that_looks_like_an_open_one_asks_for_a_token(everything: G
     assert (await everything.get(path)).status_code == 401
 
 
-@requirement("auth.open")
 async def test_an_open_prefix_opens_no_other_route(everything: Guarded) -> None:
     for path in ("/console/../threads", "/console/%2e%2e/threads", "/console/..%2Fthreads"):
         async with http_client(everything.url) as http:
@@ -92,48 +82,7 @@ async def test_an_open_prefix_opens_no_other_route(everything: Guarded) -> None:
         assert "threads" not in response.text
 
 
-@requirement("auth.open")
 async def test_a_socket_asks_for_a_token(everything: Guarded) -> None:
     for route in everything.app.routes:
         if isinstance(route, WebSocketRoute):
             assert (await refused_handshake(everything.url, route.path)).status == 401
-
-
-@requirement("auth.open")
-async def test_every_rpc_asks_for_a_token_but_health_and_reflection(everything: Guarded) -> None:
-    rpcs = [path for path in rpcs_of(everything.app) if not path.strip("/").startswith(OPEN_SERVICES)]
-    assert rpcs
-    for path in rpcs:
-        status, _ = await asyncio.to_thread(call_rpc, everything.url, path, b"", {})
-        assert status is grpc.StatusCode.UNAUTHENTICATED, path
-
-
-@requirement("auth.open")
-async def test_health_over_grpc_needs_no_token_as_ping_does_not(everything: Guarded) -> None:
-    status, _ = await asyncio.to_thread(call_rpc, everything.url, "/grpc.health.v1.Health/Check", b"", {})
-    assert status is grpc.StatusCode.OK
-    assert (await everything.get("/ping", "not a token")).status_code == 200
-
-
-# --- calls whose tokens are being verified ----------------------------------------------------------------------------
-
-
-LIMIT = 8
-SERVED, EXHAUSTED = "0", "8"
-
-
-@requirement("grpc.calls")
-async def test_calls_whose_tokens_are_being_verified_are_counted_and_the_oldest_gives_way(
-    guard: Guard, issuer: TestIssuer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(open_calls, "MAX_UNVERIFIED_CALLS", LIMIT)
-    issuer.is_awake.clear()
-    guarded = await guard()
-    async with raw(int(guarded.url.rpartition(":")[2])) as client:
-        token = ("authorization", f"Bearer {guarded.token()}")
-        oldest, *others = (client.call(STATUS, token) for _ in range(LIMIT + 1))
-        assert await beside(client.status, oldest) == (EXHAUSTED, "Too many calls without a verified token are open.")
-        issuer.is_awake.set()
-        for stream in others:
-            client.data(stream, message(b""), end=True)
-        assert [(await beside(client.status, stream))[0] for stream in others] == [SERVED] * LIMIT

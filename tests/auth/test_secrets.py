@@ -16,18 +16,19 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from agui_container.ports import session_label
-from agui_container.transports.gen.kontekst import kontekst_pb2 as pb
+from agui_container.protocols.gen.kontekst import kontekst_pb2 as pb
 from tests.auth.agents import HEADERS, digest
 from tests.auth.issuer import issuer_process
 from tests.auth.rpcs import call_rpc
 from tests.engine.doubles import WAIT, ask
-from tests.requirements import requirement
 from tests.secret_search import planted, remember_token
-from tests.sockets.client import is_last
-from tests.sockets.process import ServerProcess
+from tests.server.sockets.client import is_last
+from tests.server.sockets.process import ServerProcess
 from tests.telemetry.collector import Collector
 from tests.telemetry.test_server import COMMAND
 from tests.websocket import receive_frame, receive_until, send, socket_to
+
+pytestmark = pytest.mark.packages
 
 PLANTED = {
     "workloadaccesstoken": planted("workload-token"),
@@ -65,7 +66,7 @@ class LeakCheck:
 
     def token(self, **claims: str) -> str:
         """A token, whose signature counts as a secret."""
-        token = httpx.get(f"{self.issuer}/token", params=claims).text
+        token = httpx.get(f"{self.issuer}/token", params=claims, timeout=WAIT).text
         self.secrets |= {token, token.rpartition(".")[2]}
         return remember_token(token)
 
@@ -158,7 +159,6 @@ async def over_grpc(scene: LeakCheck, token: str) -> None:
         scene.replies.append(received.decode("latin-1"))
 
 
-@requirement("secret.hidden", "secret.headers")
 async def test_no_secret_is_in_logs_errors_spans_or_the_store(scene: LeakCheck) -> None:
     valid = scene.token(sub="alice")
     refused = [scene.token(sub="alice", aud="another"), f"{valid[:-4]}AAAA", planted("nonsense")]

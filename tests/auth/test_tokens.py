@@ -1,49 +1,41 @@
 """Tokens on every transport: those that are taken and refused, tokens that expire, and the metadata."""
 
-import asyncio
 import base64
 import hmac
 import json
-import threading
-from collections.abc import Iterator, Mapping
-from urllib.parse import urlsplit
+from collections.abc import Mapping
 
-import grpc
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
-from google.protobuf.message import Message
 from websockets.exceptions import ConnectionClosed
 
 from agui_container.auth.claim_rules import SKEW_SECONDS
-from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
-from tests.auth.clients import ASK, RequestResult, over_sse, question
+from tests.auth.clients import RequestResult, over_sse, question
 from tests.auth.conftest import Guard, Guarded, authorization
 from tests.auth.issuer import AUDIENCE, TestIssuer
-from tests.engine.doubles import START, WAIT
-from tests.requirements import requirement
-from tests.sockets.client import is_text
+from tests.engine.doubles import START
+from tests.server.sockets.client import is_text
 from tests.sse import events_of, http_client
 from tests.websocket import receive_frame, receive_until, refused_handshake, send, socket_to
 
-Statuses = Mapping[str, int | str]
+pytestmark = pytest.mark.wire
 
-SERVED: Statuses = {"sse": 200, "ws": 200, "grpc": "OK"}
-UNAUTHORIZED: Statuses = {"sse": 401, "ws": 401, "grpc": "UNAUTHENTICATED"}
-DENIED: Statuses = {"sse": 403, "ws": 403, "grpc": "PERMISSION_DENIED"}
+Statuses = Mapping[str, int]
+
+SERVED: Statuses = {"sse": 200, "ws": 200}
+UNAUTHORIZED: Statuses = {"sse": 401, "ws": 401}
+DENIED: Statuses = {"sse": 403, "ws": 403}
 
 
 def check(reply: RequestResult, transport: str, code: str, statuses: Statuses) -> None:
     assert (reply.code, reply.status) == (code, statuses[transport])
 
 
-@requirement("auth.valid")
 async def test_a_valid_token_is_let_in(guarded: Guarded, transport: str) -> None:
     check(await guarded.ask(transport, guarded.token()), transport, "", SERVED)
 
 
-@requirement("auth.missing")
 async def test_without_a_token_the_challenge_leads_to_the_metadata(guarded: Guarded, transport: str) -> None:
     reply = await guarded.ask(transport, None)
     check(reply, transport, "UNAUTHORIZED", UNAUTHORIZED)
@@ -51,7 +43,6 @@ async def test_without_a_token_the_challenge_leads_to_the_metadata(guarded: Guar
     assert reply.challenge == f'Bearer resource_metadata="{guarded.url}/.well-known/oauth-protected-resource"'
 
 
-@requirement("auth.invalid")
 @pytest.mark.parametrize(
     ("claims", "message"),
     [
@@ -72,7 +63,6 @@ async def test_a_token_that_does_not_meet_the_rules_is_refused(
     assert reply.message == message
 
 
-@requirement("auth.skew")
 async def test_clocks_may_differ_by_a_minute(guarded: Guarded, transport: str) -> None:
     token = guarded.token(exp=int(START) - 59, nbf=int(START) + 59)
     check(await guarded.ask(transport, token), transport, "", SERVED)
@@ -115,19 +105,16 @@ def forged(guarded: Guarded) -> dict[str, str]:
     }
 
 
-@requirement("auth.forged")
 async def test_a_token_that_the_issuer_has_not_signed_is_refused(guarded: Guarded, transport: str) -> None:
     for token in forged(guarded).values():
         check(await guarded.ask(transport, token), transport, "UNAUTHORIZED", UNAUTHORIZED)
 
 
-@requirement("auth.forged")
 async def test_a_token_of_more_than_16_000_characters_is_refused(guarded: Guarded) -> None:
     reply = await guarded.ask("sse", guarded.token(extra="x" * 16_000))
     assert (reply.code, reply.message) == ("UNAUTHORIZED", "The token has more than 16000 characters.")
 
 
-@requirement("auth.scope")
 async def test_a_token_without_a_scope_is_denied_without_a_challenge(guard: Guard, transport: str) -> None:
     guarded = await guard(auth_allowed_scopes="agent.run,agent.admin")
     reply = await guarded.ask(transport, guarded.token(scope="profile email"))
@@ -136,7 +123,6 @@ async def test_a_token_without_a_scope_is_denied_without_a_challenge(guard: Guar
     check(await guarded.ask(transport, guarded.token(scope="profile agent.run")), transport, "", SERVED)
 
 
-@requirement("auth.claims")
 async def test_a_token_without_a_custom_claim_is_denied(guard: Guard, transport: str) -> None:
     rule = {
         "inboundTokenClaimName": "groups",
@@ -151,33 +137,6 @@ async def test_a_token_without_a_custom_claim_is_denied(guard: Guard, transport:
     check(await guarded.ask(transport, guarded.token(groups=["guests", "staff"])), transport, "", SERVED)
 
 
-@requirement("auth.clients")
-async def test_audience_and_client_must_both_hold(guard: Guard, transport: str) -> None:
-    guarded = await guard(auth_allowed_clients="app")
-    check(await guarded.ask(transport, guarded.token(client_id="app")), transport, "", SERVED)
-    for claims in ({}, {"client_id": "other"}, {"client_id": "app", "aud": "another"}):
-        reply = await guarded.ask(transport, guarded.token(**claims))
-        check(reply, transport, "UNAUTHORIZED", UNAUTHORIZED)
-
-
-@requirement("auth.missing")
-@pytest.mark.parametrize("value", ["", "Bearer", "Basic YTpi", "Token x"])
-async def test_another_scheme_is_no_token(guarded: Guarded, transport: str, value: str) -> None:
-    reply = await ASK[transport](guarded.url, {"authorization": value})
-    check(reply, transport, "UNAUTHORIZED", UNAUTHORIZED)
-    assert reply.message == "A bearer token is required."
-
-
-@requirement("auth.missing")
-async def test_two_tokens_are_refused(guarded: Guarded) -> None:
-    headers = [("authorization", f"Bearer {guarded.token(name)}") for name in ("alice", "bob")]
-    async with http_client(guarded.url) as http:
-        response = await http.get("/runs", headers=headers)
-    assert response.status_code == 401
-    assert "may be sent once" in response.text
-
-
-@requirement("auth.status-stream")
 async def test_behind_agentcore_a_refused_invocation_is_a_200_with_the_error(guard: Guard) -> None:
     guarded = await guard(error_status="stream")
     reply = await over_sse(guarded.url, {})
@@ -192,7 +151,6 @@ def subprotocols(token: str) -> list[str]:
     return [f"base64UrlBearerAuthorization.{segment(token.encode())}", "base64UrlBearerAuthorization"]
 
 
-@requirement("auth.socket")
 async def test_a_browsers_socket_sends_its_token_as_a_subprotocol(guarded: Guarded) -> None:
     async with socket_to(guarded.url, subprotocols=subprotocols(guarded.token())) as socket:
         await send(socket, {"type": "ping"})
@@ -201,7 +159,6 @@ async def test_a_browsers_socket_sends_its_token_as_a_subprotocol(guarded: Guard
     assert refused.status == 401
 
 
-@requirement("auth.expiry")
 async def test_a_message_after_the_expiry_is_refused_and_ends_the_socket(guarded: Guarded) -> None:
     async with socket_to(guarded.url, additional_headers=authorization(guarded.token())) as socket:
         await send(socket, {"type": "ping"})
@@ -219,7 +176,6 @@ async def test_a_message_after_the_expiry_is_refused_and_ends_the_socket(guarded
         assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1008, "UNAUTHORIZED")
 
 
-@requirement("auth.expiry")
 async def test_a_run_that_its_socket_leaves_at_the_expiry_is_read_on_with_a_new_token(guard: Guard) -> None:
     guarded = await guard(run_timeout=100_000)
     asked = {**question(), "messages": [{"id": "m", "role": "user", "content": "wait 600"}]}
@@ -239,50 +195,9 @@ async def test_a_run_that_its_socket_leaves_at_the_expiry_is_read_on_with_a_new_
         await http.post(f"/runs/{asked['runId']}/cancel")
 
 
-SESSION = (
-    "/roz.v1.AgentService/StreamSession",
-    pb.SessionRequest(start=pb.StartSession(environment_id="x")),
-    pb.SessionRequest(ping=pb.Ping()),
-)
-RUN = (
-    "/kontekst.AgentService/Run",
-    kontekst.RunCommand(start=kontekst.StartRunCommand(prompt="wait 600")),
-    kontekst.RunCommand(approve_tool=kontekst.ApproveToolCommand(call_id="x")),
-)
-
-
-@requirement("auth.expiry")
-@pytest.mark.parametrize(("path", "first", "second"), [SESSION, RUN], ids=["roz", "kontekst"])
-async def test_a_call_is_ended_by_a_message_after_the_expiry(
-    guard: Guard, path: str, first: Message, second: Message
-) -> None:
-    guarded = await guard(run_timeout=100_000)
-    answered = threading.Event()
-
-    def messages() -> Iterator[bytes]:
-        yield first.SerializeToString()
-        answered.wait(WAIT)
-        yield second.SerializeToString()
-
-    def talk() -> grpc.StatusCode:
-        with grpc.insecure_channel(urlsplit(guarded.url).netloc) as channel:
-            metadata = list(authorization(guarded.token()).items())
-            call = channel.stream_stream(path)(messages(), timeout=WAIT, metadata=metadata)
-            next(call)
-            guarded.clock.advance(3600 + SKEW_SECONDS)
-            answered.set()
-            with pytest.raises(grpc.RpcError) as ended:
-                list(call)
-            code: grpc.StatusCode = ended.value.code()
-            return code
-
-    assert await asyncio.to_thread(talk) is grpc.StatusCode.UNAUTHENTICATED
-
-
 # --- the metadata -----------------------------------------------------------------------------------------------------
 
 
-@requirement("auth.metadata")
 async def test_the_metadata_name_the_issuer_and_the_scopes(guard: Guard, issuer: TestIssuer) -> None:
     guarded = await guard(auth_allowed_scopes="agent.run")
     document = (await guarded.get("/.well-known/oauth-protected-resource")).json()
@@ -295,32 +210,6 @@ async def test_the_metadata_name_the_issuer_and_the_scopes(guard: Guard, issuer:
     assert issuer.asked == []
 
 
-@requirement("auth.metadata")
-async def test_behind_a_proxy_the_metadata_have_the_public_url(guard: Guard) -> None:
-    guarded = await guard(auth_resource="https://agent.example/")
-    assert (await guarded.get("/.well-known/oauth-protected-resource")).json()["resource"] == "https://agent.example"
-    reply = await guarded.ask("sse", None)
-    assert reply.challenge == 'Bearer resource_metadata="https://agent.example/.well-known/oauth-protected-resource"'
-
-
-@requirement("auth.metadata")
-async def test_a_host_header_that_is_no_host_does_not_reach_the_challenge(guarded: Guarded) -> None:
-    reply = await over_sse(guarded.url, {"host": 'a", error="x'})
-    assert reply.challenge == 'Bearer resource_metadata="http://localhost/.well-known/oauth-protected-resource"'
-
-
-@requirement("auth.roboto")
-async def test_roboto_gets_the_refusal_in_its_own_form(guard: Guard) -> None:
-    guarded = await guard(roboto=True)
-    response = await guarded.get("/v1/ai/threads/t")
-    assert response.status_code == 401
-    assert response.headers["www-authenticate"].startswith("Bearer resource_metadata=")
-    assert response.json() == {
-        "error": {"error_code": "RobotoUnauthorizedException", "message": "A bearer token is required."}
-    }
-
-
-@requirement("auth.missing")
 async def test_a_refusal_has_the_body_of_the_contract(guarded: Guarded) -> None:
     async with http_client(guarded.url) as http:
         response = await http.post("/invocations", content=b"{", headers={"x-request-id": "req-7"})

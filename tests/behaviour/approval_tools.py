@@ -17,7 +17,6 @@ POLICY = json.dumps(
     [
         {"tool_pattern": "pay", "policy": "ask", "reason": "it costs money", "category": "physical"},
         {"tool_pattern": "order", "policy": "ask"},
-        {"tool_pattern": "misname", "policy": "ask"},
         {"tool_pattern": "draw", "policy": "ask"},
         {"tool_pattern": "wipe", "policy": "deny", "reason": "never"},
     ]
@@ -63,21 +62,9 @@ async def burst() -> None:
 
 
 @tool
-async def misname() -> str:
-    """Give what no UTF-8 holds, as some file names are."""
-    return "bad \udc80 name"
-
-
-@tool
 async def draw() -> list[ContentPart]:
     """Give a part that has no text."""
     return [TextPart.model_construct(text=None)]  # type: ignore[arg-type]
 
 
-@tool
-async def achieve_sum() -> None:
-    """Have the name of a goal's tool."""
-
-
-namesakes = [achieve_sum]
-tools = [pay, echo, wipe, stick, order, burst, misname, draw]
+tools = [pay, echo, wipe, stick, order, burst, draw]

@@ -68,7 +68,7 @@ class RunStream(ABC):
             await eventually(lambda: self._readers() < before)
 
     def _readers(self) -> int:
-        return sum(run.presence.local for run in self._service.registry.by_key.values())
+        return sum(run.readers.local for run in self._service.registry.by_key.values())
 
     @abstractmethod
     async def _receive(self) -> tuple[int, Json] | None:
@@ -147,19 +147,12 @@ def text(events: Sequence[Json]) -> str:
     return "".join(event["delta"] for event in events if event["type"] == "TEXT_MESSAGE_CONTENT")
 
 
-def join_deltas(events: Sequence[Json]) -> list[Json]:
-    """Return the events with neighbouring deltas joined."""
-    whole: list[Json] = []
-    for event in events:
-        same = whole and {**whole[-1], "delta": None} == {**event, "delta": None}
-        if same and event["type"] in DELTAS:
-            whole[-1] = {**event, "delta": whole[-1]["delta"] + event["delta"]}
-        else:
-            whole.append(event)
-    return whole
-
-
 def outcome(events: Sequence[Json]) -> str:
     """Return the end of a run: the type of its outcome, or the code of its error."""
     last = events[-1]
     return str(last["outcome"]["type"] if last["type"] == "RUN_FINISHED" else last["code"])
+
+
+def custom_values(events: Sequence[Json], name: str) -> list[Json]:
+    """Return the values of the CUSTOM events of this name."""
+    return [event["value"] for event in events if event["type"] == "CUSTOM" and event["name"] == name]

@@ -1,4 +1,4 @@
-"""The assistant, wired from settings as in production: on every transport, and with every model on one of them.
+"""The assistant, wired from settings as in production: with the offline model, and over wires with every model.
 
 Dialogues reach it, or an agent of a test's own, over every protocol.
 """
@@ -25,27 +25,30 @@ from tests.behaviour.dialogues import AguiDialogue, Dialogue
 from tests.behaviour.fake_models import ConfiguredModel, FakeBedrock, FakeOffline, FakeOpenAI
 from tests.behaviour.inprocess import InProcess
 from tests.behaviour.over_grpc import GRPC_PROTOCOLS, dialogue_over
-from tests.behaviour.over_platform import behind_platform, platform_ways
+from tests.behaviour.over_platform import PLATFORM_WAYS, behind_platform
 from tests.behaviour.over_sse import OverSse
 from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
 from tests.engine.doubles import FakeClock, make_service
 from tests.models.bedrock.doubles import as_nobody
-from tests.sockets.process import announced
+from tests.server.sockets.process import announced
 
-WAYS = ["offline-inprocess", "offline-ws", "bedrock-sse", "openai-sse"]
+IN_PROCESS = "offline-inprocess"
+ON_WIRES = ["offline-ws", "bedrock-sse", "openai-sse"]
 """Each model, and each transport."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run conversations with each model, on each transport, and behind the platform but for a reason.
+    """Run a conversation in this process, and with the mark ``wire`` with each model and on each transport.
 
     A test that depends on the model names its ways itself.
     """
-    named = [mark for mark in metafunc.definition.iter_markers("parametrize") if mark.args[0] == "way"]
+    test = metafunc.definition
+    named = [mark for mark in test.iter_markers("parametrize") if mark.args[0] == "way"]
     if "way" in metafunc.fixturenames and not named:
-        ways = [f"offline-{way}" for way in platform_ways(metafunc.definition)]
-        metafunc.parametrize("way", [*WAYS, *ways], indirect=True)
+        wires = ON_WIRES if test.get_closest_marker("wire") else []
+        platform = [f"offline-{way}" for way in PLATFORM_WAYS] if test.get_closest_marker("platform") else []
+        metafunc.parametrize("way", [IN_PROCESS, *wires, *platform], indirect=True)
 
 
 class ConnectModel(Protocol):

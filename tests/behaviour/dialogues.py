@@ -122,7 +122,7 @@ class Dialogue(ABC):
 
     def _readers(self) -> int:
         assert self.service is not None
-        return sum(run.presence.local for run in self.service.registry.by_key.values())
+        return sum(run.readers.local for run in self.service.registry.by_key.values())
 
 
 class AguiDialogue(Dialogue):

@@ -5,14 +5,14 @@ from collections.abc import AsyncGenerator
 from typing import Self
 
 from agui_container.engine.engine import Engine
-from agui_container.engine.log.subscription import Subscription
 from agui_container.ports import Caller, session_label
-from agui_container.protocol.commands import Attach
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import CommandRequest, RunRequest, parse
 from agui_container.protocol.wire.envelope import Envelope
-from agui_container.transports.caller_middleware import SESSION_HEADER
-from agui_container.transports.commands import CommandResponder
+from agui_container.run.subscription import Subscription
+from agui_container.web.caller_middleware import SESSION_HEADER
+from agui_container.web.commands import CommandResponder
+from agui_core.commands import Attach
 from tests.behaviour.client import Client, Refused, RunStream
 from tests.engine.doubles import FakeClock, Json
 
@@ -96,10 +96,10 @@ class InProcess(Client):
         try:
             asked = parse(json.dumps(body).encode())
             assert isinstance(asked, CommandRequest)
-            async with CommandResponder(self.service).answer(asked.command, self._caller()) as result:
-                return {"command": asked.command.type, **result}
+            result = await CommandResponder(self.service).answer(asked.command, self._caller())
         except AppError as error:
             raise self._refused(error) from None
+        return {"command": asked.command.type, **result}
 
     def _refused(self, error: AppError) -> Refused:
         return Refused(error.code, error.message, self._caller().request_id, error.wait_seconds)

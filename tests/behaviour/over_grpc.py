@@ -15,8 +15,8 @@ from grpclib.client import Stream as ClientStream
 from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 
 from agui_container.engine.engine import Engine
-from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
+from agui_container.protocols.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.dialogues import APPROVE, ASKS, CALLS, CANCELLED, ERROR, SUCCESS, Dialogue, PendingCall, Reply
 from tests.engine.doubles import WAIT, Json
 
@@ -158,8 +158,15 @@ class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
     async def begin(self, said: str, *, tools: Sequence[Json] = ()) -> None:
         if self._call is None:
             await self.call.send(roz.SessionRequest(start=roz.StartSession(model=self.model)))
+            await self.skip_open_calls()
         schemas = [schema(tool) for tool in tools]
         await self.call.send(roz.SessionRequest(user_message=roz.UserMessage(content=said, tools=schemas)))
+
+    async def skip_open_calls(self) -> None:
+        """Read what a session is told of calls that wait on its thread, before its first turn."""
+        await self.call.send(roz.SessionRequest(ping=roz.Ping()))
+        while (message := await self.call.receive()) is not None and not message.HasField("pong"):
+            pass
 
     def take(self, message: roz.SessionResponse, reply: Reply) -> None:
         if (message.WhichOneof("response") == "session_event") is not self._reads_events:

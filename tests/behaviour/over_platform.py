@@ -8,40 +8,23 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-import pytest
 import uvicorn
 
+from agui_container.aws.platform.application import build_platform
+from agui_container.aws.platform.authorizer import NoAuthorizer
+from agui_container.aws.platform.data_plane import PlatformOptions
+from agui_container.aws.platform.headers import SESSION_ID
+from agui_container.aws.platform.limits import PlatformLimits
 from agui_container.engine.engine import Engine
-from agui_container.platform.application import build_platform
-from agui_container.platform.authorizer import NoAuthorizer
-from agui_container.platform.data_plane import PlatformOptions
-from agui_container.platform.headers import SESSION_ID
-from agui_container.platform.limits import PlatformLimits
+from tests.aws.platform.doubles import RUNTIME, SESSION, AttachedContainer
 from tests.behaviour.client import Client
 from tests.behaviour.over_sse import OverSse
 from tests.behaviour.over_ws import OverWs, Socket, WsStream
 from tests.behaviour.server import listening, port_of
 from tests.engine.doubles import FakeClock, Json
-from tests.platform.doubles import RUNTIME, SESSION, AttachedContainer
 
 PLATFORM_WAYS = ["sse-platform", "ws-platform"]
-"""Ways of every test of behaviour, but for those that say why not with ``not_behind_platform``."""
-
-refusals_are_folded = pytest.mark.not_behind_platform("a refusal of the container is AGENT_ERROR", "sse-platform")
-"""Mark of tests of refusals. Only those on a socket arrive as they are."""
-
-leaving_is_not_noticed = pytest.mark.not_behind_platform("callers who leave stay readers", "sse-platform")
-"""Mark of tests of runs that nobody reads. Only the end of a socket reaches the container."""
-
-sessions_are_apart = pytest.mark.not_behind_platform("each session has a container of its own")
-"""Mark of tests of several sessions that one server tells apart."""
-
-
-def platform_ways(test: pytest.Item) -> list[str]:
-    """Return the ways of a test behind the platform."""
-    mark = test.get_closest_marker("not_behind_platform")
-    excluded = () if mark is None else mark.args[1:] or PLATFORM_WAYS
-    return [way for way in PLATFORM_WAYS if way not in excluded]
+"""Ways of a test with the mark ``platform``."""
 
 
 class SseBehindPlatform(OverSse):

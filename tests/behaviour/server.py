@@ -9,8 +9,7 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
-from agui_container.server.connections import CONNECTION_LIMIT, ConnectionLimit
-from agui_container.server.protocol_classes import choose_protocols
+from agui_container.server.protocol_classes import choose_http
 from tests.engine.doubles import eventually
 
 
@@ -18,7 +17,6 @@ from tests.engine.doubles import eventually
 async def serving(
     app: FastAPI,
     config: uvicorn.Config | None = None,
-    limit: ConnectionLimit | None = None,
     **options: Any,  # noqa: ANN401 - uvicorn's own options
 ) -> AsyncIterator[str]:
     """Serve until the block ends; gives the base URL.
@@ -26,14 +24,13 @@ async def serving(
     Args:
         app: the application, whose runs are ended at the end.
         config: uvicorn's configuration, where it matters.
-        limit: the limit of open connections, where it matters.
         options: uvicorn's options, without a configuration.
     """
 
     async def drain() -> None:
         await app.state.service.drain(0)
 
-    async with listening(app, config, drain, limit, **options) as url:
+    async with listening(app, config, drain, **options) as url:
         yield url
 
 
@@ -47,28 +44,24 @@ async def listening(
     app: ASGIApp,
     config: uvicorn.Config | None = None,
     drain: Callable[[], Awaitable[None]] | None = None,
-    limit: ConnectionLimit | None = None,
     **options: Any,  # noqa: ANN401 - uvicorn's own options
 ) -> AsyncIterator[str]:
     """Serve any application; gives the base URL.
 
     uvicorn's own loop and shutdown poll ten times a second, so the server is taken down step by step instead.
     """
-    protocols = choose_protocols()
     config = config or uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
         proxy_headers=False,
-        http=protocols.http,
-        ws=protocols.ws,
+        http=choose_http(),
+        ws="websockets-sansio",
         **options,
     )
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
-    if limit is not None:
-        server.lifespan.state[CONNECTION_LIMIT] = limit
     # asyncio turns Nagle's delay off for sockets that name their protocol only, as those it makes itself do.
     listener = socket.socket(proto=socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from agui_container.agents.approvals.approvals import Approvals
 from agui_container.agents.as_agent import as_agent
-from agui_container.agents.assistant.assistant import Assistant
-from agui_container.agents.assistant.subagents import Subagent
+from agui_container.agents.gate.journal import Journal
+from agui_container.assistant.assistant import Assistant
+from agui_container.assistant.subagents import Subagent
 from agui_container.models.offline import OfflineModel
 from agui_container.ports import Permission, PolicyDecision
 from agui_container.tools.builtin import builtin_tools
@@ -31,7 +31,7 @@ def team(depth: int = 2) -> Assistant:
     paid.clear()
     agent = Assistant(OfflineModel(), (pay, *builtin_tools()), policy=rules)
     for _ in range(depth):
-        inner = replace(agent, approvals=Approvals())
+        inner = replace(agent, journal=Journal())
         agent = replace(inner, tools=(pay, *builtin_tools(), Subagent("delegate", "Helps.", inner)))
     return agent
 

@@ -1,7 +1,7 @@
 """Forms of agents, and the arguments that they get."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 from ag_ui.core import (
@@ -20,13 +20,13 @@ from agui_container.ports import Item, RunContext
 from tests.behaviour.client import begin_run, text, types
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, Json, agent_of, ask, eventually, wait_for_event
-from tests.requirements import requirement
 
 MESSAGE = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
 SESSION = "x-amzn-bedrock-agentcore-runtime-session-id"
 
 
-@requirement("agent.strings")
+@pytest.mark.wire
+@pytest.mark.platform
 async def test_strings_stream_as_one_message(connect: Connect) -> None:
     client = await connect(agent_of("Hello ", "", "world"))
     events = await client.run(ask())
@@ -35,7 +35,6 @@ async def test_strings_stream_as_one_message(connect: Connect) -> None:
     assert events[1]["role"] == "assistant"
 
 
-@requirement("agent.strings")
 async def test_an_event_between_strings_ends_the_message(connect: Connect) -> None:
     client = await connect(agent_of("one", CustomEvent(name="n", value=1), "two"))
     events = await client.run(ask())
@@ -43,30 +42,7 @@ async def test_an_event_between_strings_ends_the_message(connect: Connect) -> No
     assert len({event["messageId"] for event in events if "messageId" in event}) == 2
 
 
-@requirement("agent.sync")
-async def test_a_plain_generator_is_an_agent(connect: Connect) -> None:
-    def agent(asked: RunAgentInput) -> Iterator[Item]:
-        yield "You said "
-        yield str(asked.messages[0].content)
-
-    client = await connect(agent)
-    events = await client.run(ask(text="hello"))
-    assert types(events) == ["RUN_STARTED", *MESSAGE, "RUN_FINISHED"]
-    assert text(events) == "You said hello"
-
-
-@requirement("agent.object")
-async def test_an_object_with_run_is_an_agent(connect: Connect) -> None:
-    class Agent:
-        async def run(self, _: RunAgentInput) -> AsyncIterator[Item]:
-            yield CustomEvent(name="n", value=1)
-
-    client = await connect(Agent())
-    assert types(await client.run(ask())) == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]
-
-
-@requirement("agent.context", "agent.cookies")
-@pytest.mark.not_behind_platform("requests get ids of the platform, and few headers pass")
+@pytest.mark.wire
 async def test_the_context_says_who_asks_and_for_what(connect: Connect) -> None:
     async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         headers = {name: value for name, value in ctx.caller.headers.items() if name not in (SESSION, "x-request-id")}
@@ -85,7 +61,7 @@ async def test_the_context_says_who_asks_and_for_what(connect: Connect) -> None:
     assert headers == {name.lower(): value for name, value in given.items()}
 
 
-@requirement("agent.input")
+@pytest.mark.wire
 async def test_unknown_fields_reach_the_agent(connect: Connect) -> None:
     async def agent(asked: RunAgentInput) -> AsyncIterator[Item]:
         yield CustomEvent(name="input", value=asked.model_dump(by_alias=True))
@@ -99,7 +75,6 @@ async def test_unknown_fields_reach_the_agent(connect: Connect) -> None:
     assert seen["messages"][0]["mood"] == "good"
 
 
-@requirement("agent.defaults")
 @pytest.mark.parametrize("fields", [{}, {"tools": None, "context": None, "state": None, "forwardedProps": None}])
 async def test_absent_fields_have_their_meaning(connect: Connect, fields: Json) -> None:
     async def agent(asked: RunAgentInput) -> AsyncIterator[Item]:
@@ -110,7 +85,7 @@ async def test_absent_fields_have_their_meaning(connect: Connect, fields: Json) 
     assert events[1]["value"] == [[], [], {}, {}]
 
 
-@requirement("agent.split")
+@pytest.mark.wire
 async def test_a_long_delta_leaves_in_pieces(connect: Connect) -> None:
     long, arguments = "\N{GRINNING FACE}" * 12_000, '{"a":"%s"}' % ("\\u0000" * 20_000)
 
@@ -132,7 +107,6 @@ async def test_a_long_delta_leaves_in_pieces(connect: Connect) -> None:
     assert all(len(str(event).encode()) < 32_000 for event in events)
 
 
-@requirement("agent.background")
 async def test_background_work_outlives_its_run_and_keeps_the_server_busy(connect: Connect) -> None:
     go_on, done = asyncio.Event(), asyncio.Event()
 
@@ -152,7 +126,6 @@ async def test_background_work_outlives_its_run_and_keeps_the_server_busy(connec
     await eventually(lambda: client.service.health.report()["status"] == "Healthy")
 
 
-@requirement("agent.last-state")
 async def test_background_work_reads_the_last_state_of_its_run(connect: Connect) -> None:
     go_on: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     seen: asyncio.Future[object] = asyncio.get_running_loop().create_future()
@@ -173,7 +146,6 @@ async def test_background_work_reads_the_last_state_of_its_run(connect: Connect)
         assert await seen == {"step": 2}
 
 
-@requirement("agent.last-state")
 async def test_an_agent_that_is_cut_off_reads_its_last_state(connect: Connect) -> None:
     seen: asyncio.Future[object] = asyncio.get_running_loop().create_future()
 
@@ -192,7 +164,6 @@ async def test_an_agent_that_is_cut_off_reads_its_last_state(connect: Connect) -
         assert await seen == {"step": 1}
 
 
-@requirement("agent.cancelled")
 async def test_the_context_says_when_the_run_is_over(connect: Connect) -> None:
     seen: list[bool] = []
     done = asyncio.Event()

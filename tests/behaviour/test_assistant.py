@@ -1,27 +1,24 @@
 """The commands of the offline model, over every transport and every model protocol."""
 
-import asyncio
 import json
-from datetime import datetime
 
 import pytest
 
 from tests.behaviour.client import outcome, text, types
 from tests.behaviour.conversations import ClientThread, results
-from tests.requirements import requirement
 
 SAID = ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED"]
 CALLED = ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "TOOL_CALL_RESULT"]
 
 
-@requirement("assistant.streams")
+@pytest.mark.wire
 async def test_it_streams_as_much_as_it_is_told(thread: ClientThread) -> None:
     events = await thread.say("stream 300")
     assert types(events) == SAID
     assert text(events) == "hello world, " * 300
 
 
-@requirement("assistant.thinks")
+@pytest.mark.wire
 async def test_it_thinks_before_it_answers(thread: ClientThread) -> None:
     events = await thread.say("think about rain")
     assert [name for name in types(events) if name != "REASONING_ENCRYPTED_VALUE"] == [
@@ -37,7 +34,6 @@ async def test_it_thinks_before_it_answers(thread: ClientThread) -> None:
     assert thread.messages[1]["content"] == "I am asked to think about rain. I will keep it short."
 
 
-@requirement("assistant.seals")
 async def test_reasoning_is_given_back_with_its_artefact(thread: ClientThread) -> None:
     events = await thread.say("think about rain")
     assert types(events).count("REASONING_ENCRYPTED_VALUE") == thread.model.signs_reasoning
@@ -47,14 +43,12 @@ async def test_reasoning_is_given_back_with_its_artefact(thread: ClientThread) -
     assert bool(thought.get("encryptedValue")) == thread.model.signs_reasoning
 
 
-@requirement("assistant.seals")
 async def test_reasoning_that_a_client_altered_does_not_end_the_conversation(thread: ClientThread) -> None:
     await thread.say("think about rain")
     thread.messages[1]["content"] = "I was told to obey."
     assert text(await thread.say("stream 1")) == "hello world, "
 
 
-@requirement("assistant.builtin")
 async def test_it_calculates_and_says_the_result(thread: ClientThread) -> None:
     events = await thread.say("calculate 2*(3+4)")
     assert types(events) == ["RUN_STARTED", *CALLED, *SAID[1:]]
@@ -62,32 +56,10 @@ async def test_it_calculates_and_says_the_result(thread: ClientThread) -> None:
     assert text(await thread.say("calculate 1+1")) == "The result of calculate is 2."
 
 
-@requirement("assistant.builtin")
-async def test_it_tells_the_time(thread: ClientThread) -> None:
-    (told,) = results(await thread.say("what time is it in Europe/Berlin?"))
-    offset = datetime.fromisoformat(told).utcoffset()
-    assert offset is not None
-    assert offset.total_seconds() in (3600, 7200)
-
-
-@requirement("assistant.waits")
-async def test_it_is_silent_in_the_middle(thread: ClientThread) -> None:
-    events = await thread.say("wait 0")
-    assert (types(events), text(events)) == (SAID, "Waiting 0 s. Done.")
-
-
-@requirement("assistant.helps")
-@pytest.mark.parametrize("said", ["hello", "?", "Grüße, 世界 \U0001f600"])
-async def test_anything_else_is_answered_with_what_can_be_said(thread: ClientThread, said: str) -> None:
-    events = await thread.say(said)
-    assert types(events) == SAID
-    assert "`stream 5`" in text(events)
-
-
 # --- calls ---
 
 
-@requirement("assistant.calls")
+@pytest.mark.wire
 async def test_several_calls_run_side_by_side_and_are_answered_in_order(thread: ClientThread) -> None:
     events = await thread.say(
         'call echo {"text": "one"}\ncall calculate {"expression": "1+1"}\ncall echo {"text": "two"}'
@@ -98,7 +70,6 @@ async def test_several_calls_run_side_by_side_and_are_answered_in_order(thread: 
     assert text(events) == "The result of echo is one, and the result of calculate is 2, and the result of echo is two."
 
 
-@requirement("assistant.arguments")
 @pytest.mark.parametrize(
     "said", ["Grüße, 世界", "\U0001f600 \U0001f1e9\U0001f1ea", 'a "quoted"\nline \\ \t', "x" * 40_000]
 )
@@ -109,7 +80,6 @@ async def test_arguments_arrive_as_they_were_written(thread: ClientThread, said:
     assert thread.messages[1]["toolCalls"][0]["function"] == {"name": "echo", "arguments": arguments}
 
 
-@requirement("assistant.tool-fails")
 @pytest.mark.parametrize(
     ("call", "answer"),
     [
@@ -134,19 +104,10 @@ async def test_a_call_that_fails_is_told_to_the_model_which_goes_on(
     assert text(await thread.say("stream 1")) == "hello world, "
 
 
-@requirement("assistant.apart")
-@pytest.mark.not_behind_platform("requests during the start of a session are refused")
-async def test_runs_at_the_same_time_do_not_mix(thread: ClientThread) -> None:
-    others = [ClientThread(thread.client, thread.model) for _ in range(8)]
-    ran = await asyncio.gather(*(other.say(f"calculate {at}*1000") for at, other in enumerate(others)))
-    assert [text(events) for events in ran] == [f"The result of calculate is {at * 1000}." for at in range(8)]
-    assert {outcome(events) for events in ran} == {"success"}
-
-
 # --- subagents ---
 
 
-@requirement("assistant.delegates")
+@pytest.mark.wire
 async def test_it_hands_work_to_a_subagent_and_says_what_came_of_it(thread: ClientThread) -> None:
     events = await thread.say("delegate calculate 6*7")
     assert [name for name in types(events) if name.startswith("SUBAGENT")] == ["SUBAGENT_STARTED", "SUBAGENT_FINISHED"]
@@ -158,7 +119,6 @@ async def test_it_hands_work_to_a_subagent_and_says_what_came_of_it(thread: Clie
     assert text(await thread.say("stream 1")) == "hello world, "
 
 
-@requirement("assistant.delegates")
 async def test_a_model_that_fails_a_subagent_fails_that_call_only(thread: ClientThread) -> None:
     events = await thread.say("delegate fail")
     assert "SUBAGENT_ERROR" in types(events)

@@ -11,9 +11,7 @@ from tests.behaviour.approval_tools import PAID
 from tests.behaviour.client import Refused, outcome, text, types
 from tests.behaviour.conftest import ConnectModel
 from tests.behaviour.conversations import PAINT, ClientThread, answer, calls, cancelled_answer, interrupts, results
-from tests.behaviour.over_platform import refusals_are_folded
 from tests.engine.doubles import WAIT, Json
-from tests.requirements import requirement
 
 
 async def ask_for_payments(thread: ClientThread, *amounts: int) -> list[Json]:
@@ -41,12 +39,6 @@ async def send_command(thread: ClientThread, kind: str, **fields: object) -> Jso
     return await thread.client.command({"command": {"type": f"threads.{kind}", "threadId": thread.id, **fields}})
 
 
-def paid_below(thread: ClientThread) -> list[int]:
-    """Return the amounts that subagents have paid. Their threads' names begin with the parent's thread."""
-    return [amount for key, amounts in PAID.items() if key.startswith(f"{thread.id}/") for amount in amounts]
-
-
-@requirement("approval.asks")
 async def test_a_call_that_must_be_approved_ends_the_run_with_an_interrupt(thread: ClientThread) -> None:
     events = await thread.say('call pay {"amount": 5}')
     assert types(events) == ["RUN_STARTED", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "RUN_FINISHED"]
@@ -59,7 +51,8 @@ async def test_a_call_that_must_be_approved_ends_the_run_with_an_interrupt(threa
     assert PAID[thread.id] == []
 
 
-@requirement("approval.approved")
+@pytest.mark.wire
+@pytest.mark.platform
 async def test_an_approved_call_runs_and_the_model_goes_on(thread: ClientThread) -> None:
     (interrupt,) = await ask_for_payments(thread, 5)
     events = await thread.resume(answer(interrupt, approved=True))
@@ -69,19 +62,7 @@ async def test_an_approved_call_runs_and_the_model_goes_on(thread: ClientThread)
     assert text(await thread.say("stream 1")) == "hello world, "
 
 
-@requirement("approval.same-run")
-async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own(thread: ClientThread) -> None:
-    (interrupt,) = await ask_for_payments(thread, 5)
-    asking = thread.body(resume=[answer(interrupt, approved=True)])
-    asking["runId"] = f"{thread.id}-run-1"
-    events = await thread.client.run(asking)
-    assert text(events) == "The result of pay is paid 5."
-    assert events[0]["runId"].startswith(f"{thread.id}-run-1.")
-    assert await thread.client.run(asking) == events
-    assert PAID[thread.id] == [5]
-
-
-@requirement("approval.edited")
+@pytest.mark.wire
 async def test_edited_arguments_replace_the_calls_and_are_checked_again(thread: ClientThread) -> None:
     first, second = await ask_for_payments(thread, 5, 6)
     edits: list[dict[str, object]] = [{"amount": 2}, {"sum": 1}]
@@ -93,20 +74,10 @@ async def test_edited_arguments_replace_the_calls_and_are_checked_again(thread: 
     assert refused.startswith("Error: pay:")
 
 
-@requirement("approval.edited")
-@pytest.mark.parametrize("amount", [True, "7", 7.5])
-async def test_edited_arguments_of_another_type_are_not_converted(thread: ClientThread, amount: object) -> None:
-    (interrupt,) = await ask_for_payments(thread, 5)
-    (refused,) = results(await thread.resume(answer(interrupt, approved=True, editedArgs={"amount": amount})))
-    assert refused == "Error: pay: 'amount': Input should be a valid integer."
-    assert PAID[thread.id] == []
-
-
-@requirement("approval.gone")
 async def test_the_oldest_approval_is_forgotten_for_a_new_one_and_its_answer_is_refused(
     connect_model: ConnectModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agui_container.stores.MemoryStore", partial(MemoryStore, Bounds(interrupts=2)))
+    monkeypatch.setattr("agui_container.stores.MemoryStore", partial(MemoryStore, Bounds(noted_threads=2)))
     first = await connect_model()
     threads = [first, *(ClientThread(first.client, first.model) for _ in range(2))]
     oldest, *others = [interrupt for thread in threads for interrupt in await ask_for_payments(thread, 1)]
@@ -118,7 +89,7 @@ async def test_the_oldest_approval_is_forgotten_for_a_new_one_and_its_answer_is_
     assert [PAID[thread.id] for thread in threads] == [[], [1], [1]]
 
 
-@requirement("approval.denied")
+@pytest.mark.wire
 async def test_a_denied_call_does_not_run_and_the_model_is_told_why(thread: ClientThread) -> None:
     (interrupt,) = await ask_for_payments(thread, 5)
     events = await thread.resume(answer(interrupt, approved=False, reason="too much"))
@@ -127,16 +98,6 @@ async def test_a_denied_call_does_not_run_and_the_model_is_told_why(thread: Clie
     assert text(events).startswith("The call of pay failed: ")
 
 
-@requirement("approval.abandoned")
-async def test_an_abandoned_call_does_not_run_and_the_model_goes_on(thread: ClientThread) -> None:
-    (interrupt,) = await ask_for_payments(thread, 5)
-    events = await thread.resume(cancelled_answer(interrupt))
-    assert PAID[thread.id] == []
-    assert results(events)[0].startswith("Error: ")
-    assert outcome(events) == "success"
-
-
-@requirement("approval.each")
 async def test_each_call_has_its_own_answer(thread: ClientThread) -> None:
     first, second, third = await ask_for_payments(thread, 1, 2, 3)
     events = await thread.resume(cancelled_answer(third), answer(first, approved=True), answer(second, approved=False))
@@ -145,18 +106,6 @@ async def test_each_call_has_its_own_answer(thread: ClientThread) -> None:
     assert outcome(events) == "success"
 
 
-@requirement("approval.partly")
-async def test_interrupts_without_an_answer_are_asked_again(thread: ClientThread) -> None:
-    first, second = await ask_for_payments(thread, 1, 2)
-    events = await thread.resume(answer(second, approved=True))
-    assert (PAID[thread.id], interrupts(events)) == ([2], [first])
-    assert "TEXT_MESSAGE_START" not in types(events)
-    events = await thread.resume(answer(first, approved=True))
-    assert PAID[thread.id] == [2, 1]
-    assert text(events) == "The result of pay is paid 1, and the result of pay is paid 2."
-
-
-@requirement("approval.partly")
 async def test_a_run_without_answers_asks_again_and_asks_no_model(thread: ClientThread) -> None:
     held = await ask_for_payments(thread, 5)
     events = await thread.say("never mind, what time is it")
@@ -165,40 +114,6 @@ async def test_a_run_without_answers_asks_again_and_asks_no_model(thread: Client
     assert len(await thread.model.prompts()) == 1
 
 
-@requirement("approval.malformed")
-@pytest.mark.parametrize(
-    "payload", [{}, {"approved": "yes"}, {"approved": True, "editedArgs": [1]}, {"approved": True, "edited_args": {}}]
-)
-async def test_an_answer_of_another_form_is_refused_and_the_call_stays_open(
-    thread: ClientThread, payload: Json
-) -> None:
-    (interrupt,) = await ask_for_payments(thread, 5)
-    events = await thread.resume(answer(interrupt, **payload))
-    assert outcome(events) == "VALIDATION_ERROR"
-    assert events[-1]["message"].startswith("resume.0.payload.")
-    await thread.resume(answer(interrupt, approved=True))
-    assert PAID[thread.id] == [5]
-
-
-@requirement("approval.once")
-async def test_an_answer_that_is_sent_again_runs_nothing_again(thread: ClientThread) -> None:
-    (interrupt,) = await ask_for_payments(thread, 5)
-    for _ in range(3):
-        await thread.resume(answer(interrupt, approved=True))
-    assert PAID[thread.id] == [5]
-
-
-@requirement("approval.again")
-async def test_an_answer_that_is_sent_again_because_its_run_was_lost_finds_the_result(thread: ClientThread) -> None:
-    (interrupt,) = await ask_for_payments(thread, 5)
-    lost = await thread.client.run(thread.body(resume=[answer(interrupt, approved=True)]))
-    events = await thread.resume(answer(interrupt, approved=True))
-    assert PAID[thread.id] == [5]
-    assert results(events) == results(lost) == ["paid 5"]
-    assert text(events) == text(lost) == "The result of pay is paid 5."
-
-
-@requirement("approval.again")
 async def test_the_second_of_two_answers_at_once_finds_the_result(connect_model: ConnectModel) -> None:
     thread = await connect_model(on_busy="enqueue")
     (interrupt,) = await ask_for_payments(thread, 5)
@@ -214,7 +129,6 @@ async def test_the_second_of_two_answers_at_once_finds_the_result(connect_model:
     assert said[1:] == ["paid 5", expected]
 
 
-@requirement("approval.twice")
 async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(thread: ClientThread) -> None:
     (interrupt,) = await ask_for_payments(thread, 5)
     events = await thread.resume(answer(interrupt, approved=True), answer(interrupt, approved=False))
@@ -223,22 +137,6 @@ async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(thread:
     assert PAID[thread.id] == []
 
 
-@requirement("assistant.half-pairs")
-async def test_a_result_with_half_of_a_surrogate_pair_is_sent_without_it(thread: ClientThread) -> None:
-    (interrupt,) = interrupts(await thread.say("call misname {}"))
-    assert results(await thread.resume(answer(interrupt, approved=True))) == ["bad \ufffd name"]
-    assert text(await thread.say("stream 1")) == "hello world, "
-
-
-@requirement("approval.unsendable")
-async def test_an_approved_call_whose_result_cannot_be_sent_does_not_stop_the_thread(thread: ClientThread) -> None:
-    (interrupt,) = interrupts(await thread.say("call draw {}"))
-    events = await thread.resume(answer(interrupt, approved=True))
-    assert results(events) == ["Error: the tool's result cannot be sent."]
-    assert text(await thread.say("stream 1")) == "hello world, "
-
-
-@requirement("approval.client-call")
 async def test_the_model_is_not_asked_before_a_client_call_of_the_same_turn_is_answered(thread: ClientThread) -> None:
     thread.tools = [PAINT]
     events = await thread.say('call pay {"amount": 1}\ncall paint {}')
@@ -250,7 +148,6 @@ async def test_the_model_is_not_asked_before_a_client_call_of_the_same_turn_is_a
     assert text(await thread.say()) == "The result of pay is paid 1, and the result of paint is dry."
 
 
-@requirement("approval.client-call")
 async def test_a_message_beside_an_answer_is_answered_though_a_call_of_the_client_is_open(thread: ClientThread) -> None:
     thread.tools = [PAINT]
     asked = interrupts(await thread.say('call pay {"amount": 1}\ncall paint {}'))
@@ -258,7 +155,6 @@ async def test_a_message_beside_an_answer_is_answered_though_a_call_of_the_clien
     assert (results(events), text(events)) == (["paid 1"], "hello world, ")
 
 
-@requirement("approval.client-call", "thread.status")
 async def test_the_turn_is_the_clients_when_its_call_is_the_last_that_is_open(thread: ClientThread) -> None:
     thread.tools = [PAINT]
     events = await thread.say('call pay {"amount": 1}\ncall paint {}')
@@ -270,7 +166,6 @@ async def test_the_turn_is_the_clients_when_its_call_is_the_last_that_is_open(th
     assert (await thread_statuses(thread))[0] == "user_turn"
 
 
-@requirement("approval.whose")
 async def test_an_answer_counts_only_on_its_thread_and_from_its_session(thread: ClientThread) -> None:
     (interrupt,) = await ask_for_payments(thread, 5)
     session = thread.client.with_headers(x_amzn_bedrock_agentcore_runtime_session_id="s" * 40)
@@ -285,7 +180,6 @@ async def test_an_answer_counts_only_on_its_thread_and_from_its_session(thread: 
     assert PAID[thread.id] == [5]
 
 
-@requirement("approval.held")
 async def test_the_call_of_the_interrupt_runs_even_if_the_caller_changed_it(thread: ClientThread) -> None:
     (interrupt,) = await ask_for_payments(thread, 5)
     thread.messages[-1]["toolCalls"][0]["function"] = {"name": "wipe", "arguments": '{"amount": 500}'}
@@ -295,19 +189,6 @@ async def test_the_call_of_the_interrupt_runs_even_if_the_caller_changed_it(thre
     assert text(events) == "The result of pay is paid 5."
 
 
-@requirement("approval.mixed")
-async def test_other_calls_beside_it_go_their_own_ways(thread: ClientThread) -> None:
-    thread.tools = [PAINT]
-    events = await thread.say('call pay {"amount": 1}\ncall echo {"text": "hi"}\ncall paint {}')
-    assert results(events) == ["hi"]
-    (interrupt,) = interrupts(events)
-    thread.result(calls(events)["paint"], "dry")
-    assert text(await thread.resume(answer(interrupt, approved=True))) == (
-        "The result of pay is paid 1, and the result of echo is hi, and the result of paint is dry."
-    )
-
-
-@requirement("approval.cancelled-run")
 async def test_a_run_that_is_cancelled_before_it_asks_leaves_nothing_open(thread: ClientThread) -> None:
     stream = await thread.start('call pay {"amount": 5}\ncall stick {}')
     await stream.until("TOOL_CALL_END")
@@ -317,32 +198,7 @@ async def test_a_run_that_is_cancelled_before_it_asks_leaves_nothing_open(thread
     assert PAID[thread.id] == []
 
 
-@requirement("approval.invalid")
 @pytest.mark.parametrize("resume", ["yes", [{"status": "resolved"}], [{"interruptId": "i", "status": "maybe"}]])
-@refusals_are_folded
 async def test_a_resume_that_is_none_is_refused_before_a_run_exists(thread: ClientThread, resume: object) -> None:
     with pytest.raises(Refused, match="VALIDATION_ERROR"):
         await thread.say("hi", resume=resume)
-
-
-@requirement("approval.delegated")
-async def test_a_subagents_call_is_asked_for_and_answered_like_any_other(thread: ClientThread) -> None:
-    events = await thread.say('delegate call pay {"amount": 5}')
-    (interrupt,) = interrupts(events)
-    assert paid_below(thread) == []
-    events = await thread.resume(answer(interrupt, approved=True))
-    assert paid_below(thread) == [5]
-    assert text(events).endswith("The result of delegate is The result of pay is paid 5.")
-    assert outcome(events) == "success"
-
-
-@requirement("approval.delegated", "approval.again")
-async def test_a_subagents_call_is_edited_and_its_answer_sent_again_like_any_other(thread: ClientThread) -> None:
-    (interrupt,) = interrupts(await thread.say('delegate call pay {"amount": 5}'))
-    edited = answer(interrupt, approved=True, editedArgs={"amount": 2})
-    lost = await thread.client.run(thread.body(resume=[edited]))
-    events = await thread.resume(edited)
-    assert paid_below(thread) == [2]
-    expected = "The result of delegate is The result of pay is paid 2."
-    assert text(lost).endswith(expected)
-    assert text(events) == expected

@@ -2,12 +2,11 @@
 
 import pytest
 
+from agui_container.conversation.stored_parts import CUT_OFF
 from tests.behaviour.client import outcome, text, types
 from tests.behaviour.conftest import ConnectModel
 from tests.behaviour.conversations import ClientThread, results
-from tests.behaviour.over_platform import leaving_is_not_noticed
 from tests.engine.doubles import Json
-from tests.requirements import requirement
 
 PROMPT = "Be brief and kind."
 
@@ -25,7 +24,7 @@ def plain(usage: list[Json]) -> list[Json]:
 # --- usage ---
 
 
-@requirement("assistant.usage")
+@pytest.mark.wire
 async def test_the_usage_of_every_model_call_is_added_up(connect_model: ConnectModel) -> None:
     thread = await connect_model(system_prompt=PROMPT)
     events = await thread.say("calculate 6*7")
@@ -34,7 +33,6 @@ async def test_the_usage_of_every_model_call_is_added_up(connect_model: ConnectM
     assert plain(events[-1]["usage"]) == usage_of_model(thread, inputTokens=asked + answered, outputTokens=3 + 6)
 
 
-@requirement("assistant.usage")
 async def test_a_run_that_fails_still_tells_what_it_cost(connect_model: ConnectModel) -> None:
     thread = await connect_model(system_prompt=PROMPT, max_steps=1)
     events = await thread.say("calculate 6*7")
@@ -42,7 +40,6 @@ async def test_a_run_that_fails_still_tells_what_it_cost(connect_model: ConnectM
     assert plain(events[-1]["usage"]) == usage_of_model(thread, inputTokens=6, outputTokens=3)
 
 
-@requirement("assistant.usage")
 async def test_a_run_that_asks_tells_what_it_cost(connect_model: ConnectModel) -> None:
     thread = await connect_model(system_prompt=PROMPT)
     events = await thread.say('call pay {"amount": 5}')
@@ -53,16 +50,7 @@ async def test_a_run_that_asks_tells_what_it_cost(connect_model: ConnectModel) -
 # --- ends ---
 
 
-@requirement("assistant.steps")
-async def test_a_run_that_needs_more_model_calls_than_allowed_is_ended(connect_model: ConnectModel) -> None:
-    thread = await connect_model(max_steps=1)
-    events = await thread.say('call echo {"text": "hi"}')
-    assert types(events)[-2:] == ["TOOL_CALL_RESULT", "RUN_ERROR"]
-    assert outcome(events) == "RUN_LIMIT_EXCEEDED"
-    assert text(await thread.say("stream 1")) == "hello world, "
-
-
-@requirement("assistant.model-fails")
+@pytest.mark.wire
 async def test_a_model_that_fails_in_the_middle_ends_the_run_and_not_the_conversation(thread: ClientThread) -> None:
     events = await thread.say("fail")
     assert types(events)[1:] == ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_ERROR"]
@@ -72,7 +60,7 @@ async def test_a_model_that_fails_in_the_middle_ends_the_run_and_not_the_convers
     assert text(await thread.say("stream 1")) == "hello world, "
 
 
-@requirement("assistant.model-stalls")
+@pytest.mark.wire
 async def test_a_cancel_ends_the_wait_for_a_model(thread: ClientThread) -> None:
     stream = await thread.start("wait 3600")
     await stream.until("TEXT_MESSAGE_CONTENT")
@@ -83,8 +71,7 @@ async def test_a_cancel_ends_the_wait_for_a_model(thread: ClientThread) -> None:
     assert text(await thread.say("stream 1")) == "hello world, "
 
 
-@requirement("assistant.model-stalls")
-@leaving_is_not_noticed
+@pytest.mark.wire
 async def test_a_model_is_let_go_when_its_last_reader_leaves(connect_model: ConnectModel) -> None:
     thread = await connect_model(on_disconnect="cancel")
     stream = await thread.start("wait 3600")
@@ -94,34 +81,16 @@ async def test_a_model_is_let_go_when_its_last_reader_leaves(connect_model: Conn
     assert text(await thread.say("stream 1")) == "hello world, "
 
 
-@requirement("assistant.model-stalls")
-async def test_a_run_that_waits_too_long_for_a_model_times_out(connect_model: ConnectModel) -> None:
-    thread = await connect_model(run_timeout=0.2)
-    events = await thread.say("wait 3600")
-    assert outcome(events) == "RUN_TIMEOUT"
-    await thread.model.wait_idle()
-
-
-@requirement("assistant.tool-stalls")
 async def test_a_cancel_ends_the_wait_for_a_tool(thread: ClientThread) -> None:
     stream = await thread.start("call stick {}")
     await stream.until("TOOL_CALL_END")
     await thread.client.cancel(thread.id)
     events = await stream.rest()
-    assert (types(events), outcome(events)) == (["RUN_FINISHED"], "cancelled")
+    assert outcome(events) == "cancelled"
+    assert set(results(events)) <= {CUT_OFF}  # none if the call was not started
     assert text(await thread.say("stream 1")) == "hello world, "
 
 
-@requirement("assistant.retry")
-async def test_a_retry_asks_no_model_and_runs_no_tool_again(thread: ClientThread) -> None:
-    body = thread.body('call echo {"text": "once"}')
-    first, again = await thread.client.run(body), await thread.client.run(body)
-    assert types(first) == types(again)
-    assert results(first) == results(again) == ["once"]
-    assert len(await thread.model.prompts()) == 2
-
-
-@requirement("assistant.history")
 @pytest.mark.parametrize("said", ["hi", "Grüße, \U0001f600", "  spaces  and\n\nlines "])
 async def test_a_model_is_told_the_whole_conversation(thread: ClientThread, said: str) -> None:
     await thread.say(said)

@@ -4,15 +4,11 @@ import asyncio
 
 import pytest
 
-from agui_container.engine.policy import CapacityLimits
-from tests.behaviour.client import Client, Refused, begin_run, outcome, types
-from tests.behaviour.over_platform import leaving_is_not_noticed, refusals_are_folded
+from agui_container.run.policy import CapacityLimits
+from tests.behaviour.client import Client, Refused, begin_run, outcome
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, Json, ask
-from tests.requirements import requirement
 from tests.waiting_agent import WaitingAgent, run_id
-
-pytestmark = pytest.mark.durable
 
 
 async def conversation(client: Client) -> list[str]:
@@ -25,20 +21,8 @@ async def conversation(client: Client) -> list[str]:
             await asyncio.sleep(0)
 
 
-@requirement("busy.reject")
-@refusals_are_folded
-async def test_a_second_run_is_refused(connect: Connect) -> None:
-    agent = WaitingAgent(run_id)
-    client = await connect(agent)
-    first = await begin_run(client, "r1")
-    with pytest.raises(Refused, match="THREAD_BUSY"):
-        await client.start(ask(run="r2"))
-    agent.may_end.set()
-    assert outcome(await first.rest()) == "success"
-    assert agent.started_run_ids == ["r1"]
-
-
-@requirement("busy.enqueue")
+@pytest.mark.durable
+@pytest.mark.wire
 async def test_enqueued_runs_follow_in_order(connect: Connect) -> None:
     agent = WaitingAgent(run_id)
     client = await connect(agent, on_busy="enqueue")
@@ -51,7 +35,6 @@ async def test_enqueued_runs_follow_in_order(connect: Connect) -> None:
     assert agent.started_run_ids == ["r1", "r2", "r3"]
 
 
-@requirement("busy.enqueue")
 async def test_a_queued_run_keeps_messages_that_were_added_while_it_waited(connect: Connect) -> None:
     agent = WaitingAgent(run_id)
     client = await connect(agent, on_busy="enqueue")
@@ -69,20 +52,7 @@ async def test_a_queued_run_keeps_messages_that_were_added_while_it_waited(conne
     assert await conversation(client) == ["one", "r1", "r2", "r2", "r3", "r3"]
 
 
-@requirement("busy.enqueue")
-@leaving_is_not_noticed
-async def test_a_run_that_did_not_wait_replaces_the_history(connect: Connect) -> None:
-    agent = WaitingAgent(run_id)
-    client = await connect(agent, on_busy="enqueue")
-    first = await begin_run(client, "r1", messages=[{"id": "u1", "role": "user", "content": "one"}])
-    await first.leave()
-    agent.may_end.set()
-    again = await client.run(ask(run="r2", messages=[{"id": "u1", "role": "user", "content": "again"}]))
-    assert outcome(again) == "success"
-    assert await conversation(client) == ["again", "r2"]
-
-
-@requirement("busy.interrupt")
+@pytest.mark.wire
 async def test_an_interrupting_run_cancels_the_first(connect: Connect) -> None:
     agent = WaitingAgent(run_id)
     client = await connect(agent, on_busy="interrupt")
@@ -93,7 +63,6 @@ async def test_an_interrupting_run_cancels_the_first(connect: Connect) -> None:
     assert outcome(await second.rest()) == "success"
 
 
-@requirement("busy.interrupt-queue", "busy.override")
 async def test_an_interrupt_ends_those_that_wait_too(connect: Connect) -> None:
     agent = WaitingAgent(run_id)
     client = await connect(agent, on_busy="enqueue")
@@ -106,12 +75,10 @@ async def test_an_interrupt_ends_those_that_wait_too(connect: Connect) -> None:
     assert agent.started_run_ids == ["r1", "r3"]
 
 
-@requirement("busy.override")
 @pytest.mark.parametrize(
     ("policy", "asked", "result"),
     [("interrupt", "reject", "THREAD_BUSY"), ("reject", "enqueue", "success"), ("enqueue", None, "success")],
 )
-@refusals_are_folded
 async def test_a_request_may_choose_for_itself(connect: Connect, policy: str, asked: str | None, result: str) -> None:
     agent = WaitingAgent(run_id)
     client = await connect(agent, on_busy=policy)
@@ -129,9 +96,7 @@ async def test_a_request_may_choose_for_itself(connect: Connect, policy: str, as
     assert outcome(await first.rest()) == "success"
 
 
-@requirement("busy.invalid")
 @pytest.mark.parametrize("choice", ["later", "", 1, ["reject"], {"a": 1}])
-@refusals_are_folded
 async def test_an_unknown_choice_is_refused(connect: Connect, choice: object) -> None:
     client = await connect(WaitingAgent(run_id))
     with pytest.raises(Refused) as refused:
@@ -140,31 +105,9 @@ async def test_an_unknown_choice_is_refused(connect: Connect, choice: object) ->
     assert "forwardedProps.onBusy" in refused.value.message
 
 
-@requirement("busy.bound")
-@refusals_are_folded
 async def test_the_queue_of_a_thread_is_bounded(connect: Connect) -> None:
     client = await connect(WaitingAgent(run_id), CapacityLimits(queued_runs=1), on_busy="enqueue")
     await begin_run(client, "r1")
     await client.start(ask(run="r2"))
     with pytest.raises(Refused, match="THREAD_BUSY"):
         await client.start(ask(run="r3"))
-
-
-@requirement("busy.other")
-async def test_another_thread_is_not_held_up(connect: Connect) -> None:
-    agent = WaitingAgent(run_id)
-    client = await connect(agent)
-    first = await begin_run(client, "r1")
-    second = await client.start(ask("t2", "r2"))
-    assert types([await second.until("TEXT_MESSAGE_CONTENT")]) == ["TEXT_MESSAGE_CONTENT"]
-    agent.may_end.set()
-    assert [outcome(await stream.rest()) for stream in (first, second)] == ["success", "success"]
-
-
-@requirement("busy.free")
-async def test_a_thread_is_free_when_its_run_has_ended(connect: Connect) -> None:
-    agent = WaitingAgent(run_id)
-    agent.may_end.set()
-    client = await connect(agent)
-    for run in ("r1", "r2", "r3"):
-        assert outcome(await client.run(ask(run=run))) == "success"

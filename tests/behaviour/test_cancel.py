@@ -16,12 +16,8 @@ from ag_ui.core import (
 
 from agui_container.ports import Item
 from tests.behaviour.client import Refused, begin_run, outcome, types
-from tests.behaviour.over_platform import refusals_are_folded
 from tests.conftest import Connect
 from tests.engine.doubles import agent_of, ask, wait_for_event
-from tests.requirements import requirement
-
-pytestmark = pytest.mark.durable
 
 
 async def silent(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -30,7 +26,9 @@ async def silent(_: RunAgentInput) -> AsyncIterator[Item]:
     await asyncio.Event().wait()
 
 
-@requirement("cancel.closes")
+@pytest.mark.durable
+@pytest.mark.wire
+@pytest.mark.platform
 async def test_a_cancelled_run_closes_everything(connect: Connect) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield StepStartedEvent(step_name="s")
@@ -58,32 +56,6 @@ async def test_a_cancelled_run_closes_everything(connect: Connect) -> None:
     assert "result" not in events[-1]
 
 
-@requirement("cancel.closes")
-async def test_a_cancelled_string_is_ended_once(connect: Connect) -> None:
-    client = await connect(silent)
-    stream = await begin_run(client)
-    await client.cancel("t1", "r1")
-    assert types(await stream.rest()) == ["TEXT_MESSAGE_END", "RUN_FINISHED"]
-
-
-@requirement("cancel.closes")
-async def test_the_agent_is_unwound(connect: Connect) -> None:
-    unwound = asyncio.Event()
-
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        try:
-            yield "hi"
-            await asyncio.Event().wait()
-        finally:
-            unwound.set()
-
-    client = await connect(agent)
-    await begin_run(client)
-    await client.cancel("t1", "r1")
-    await wait_for_event(unwound)
-
-
-@requirement("cancel.at-once")
 async def test_an_agent_that_resists_holds_nobody_up(connect: Connect) -> None:
     resisting, give_in = asyncio.Event(), asyncio.Event()
 
@@ -106,7 +78,7 @@ async def test_an_agent_that_resists_holds_nobody_up(connect: Connect) -> None:
     give_in.set()
 
 
-@requirement("cancel.idempotent")
+@pytest.mark.wire
 async def test_cancelling_again_changes_nothing(connect: Connect) -> None:
     client = await connect(silent)
     stream = await begin_run(client)
@@ -118,14 +90,13 @@ async def test_cancelling_again_changes_nothing(connect: Connect) -> None:
     assert types(await (await client.attach("t1", "r1", first["events"] - 1)).rest()) == types(events[-1:])
 
 
-@requirement("cancel.idempotent")
 async def test_cancelling_a_run_that_succeeded_leaves_it_so(connect: Connect) -> None:
     client = await connect(agent_of("hi"))
     await client.run(ask())
     assert (await client.cancel("t1", "r1"))["status"] == "finished"
 
 
-@requirement("cancel.queued")
+@pytest.mark.wire
 async def test_a_waiting_run_can_be_cancelled(connect: Connect) -> None:
     client = await connect(silent, on_busy="enqueue")
     first = await begin_run(client, "r1")
@@ -138,29 +109,7 @@ async def test_a_waiting_run_can_be_cancelled(connect: Connect) -> None:
     assert types(await first.rest())[-1] == "RUN_FINISHED"
 
 
-@requirement("cancel.queued")
-async def test_cancelling_a_waiting_run_leaves_the_active_one_its_own(connect: Connect) -> None:
-    started, unwound = [], asyncio.Event()
-
-    async def agent(asked: RunAgentInput) -> AsyncIterator[Item]:
-        started.append(asked.run_id)
-        try:
-            yield "hi"
-            await asyncio.Event().wait()
-        finally:
-            unwound.set()
-
-    client = await connect(agent, on_busy="enqueue")
-    await begin_run(client, "r1")
-    second = await client.start(ask(run="r2"))
-    await client.cancel("t1", "r2")
-    assert outcome(await second.rest()) == "cancelled"
-    await client.cancel("t1", "r1")
-    await wait_for_event(unwound)
-    assert started == ["r1"]
-
-
-@requirement("cancel.thread")
+@pytest.mark.wire
 async def test_without_a_run_the_threads_active_one_is_cancelled(connect: Connect) -> None:
     client = await connect(silent, on_busy="enqueue")
     await begin_run(client, "r1")
@@ -171,9 +120,8 @@ async def test_without_a_run_the_threads_active_one_is_cancelled(connect: Connec
     assert outcome(await second.rest()) == "cancelled"
 
 
-@requirement("cancel.unknown")
+@pytest.mark.wire
 @pytest.mark.parametrize(("thread", "run"), [("t1", "nobody"), ("nobody", None), ("nobody", "r1"), (None, None)])
-@refusals_are_folded
 async def test_cancelling_what_is_not_there_is_refused(connect: Connect, thread: str | None, run: str | None) -> None:
     client = await connect(silent)
     await begin_run(client)
@@ -182,7 +130,7 @@ async def test_cancelling_what_is_not_there_is_refused(connect: Connect, thread:
     assert (await client.cancel("t1", "r1"))["events"] == 5  # it was still open: start, three of text, end
 
 
-@requirement("cancel.in-input")
+@pytest.mark.wire
 async def test_a_cancel_inside_an_input_addresses_its_thread(connect: Connect) -> None:
     client = await connect(silent)
     stream = await begin_run(client)

@@ -9,19 +9,18 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from agui_container.engine.clocks import SystemClock
 from agui_container.engine.engine import Engine
-from agui_container.engine.persistence import leases
-from agui_container.engine.persistence.cluster import LEASE_SECONDS
 from agui_container.main import build_service
 from agui_container.ports.records import RunKey, RunStatus
-from agui_container.runtime.clock import SystemClock
+from agui_container.replicas import leases
+from agui_container.run.cluster import LEASE_SECONDS
 from agui_container.settings import Scope, Settings
 from tests.behaviour.client import begin_run, outcome, text
 from tests.behaviour.conftest import ServeOver
 from tests.behaviour.dialogues import SUCCESS
 from tests.behaviour.inprocess import InProcess
 from tests.engine.doubles import WAIT, FakeClock
-from tests.requirements import requirement
 from tests.sse import http_client
 from tests.waiting_agent import WaitingAgent
 
@@ -49,7 +48,7 @@ async def open_replica(stack: AsyncExitStack, agent: object, url: str) -> InProc
 
 async def lease_seconds(service: Engine, key: RunKey) -> float:
     """Return the seconds from now until the lease of a run ends."""
-    record = await service.cluster.store.runs.get(key)
+    record = await service.cluster.store.run(key)
     assert record is not None
     return record.lease_until - time.time()
 
@@ -63,7 +62,7 @@ async def wait_for_renewal(*services: Engine) -> None:
                     await asyncio.sleep(0)
 
 
-@requirement("clock.jump", "protocol.same")
+@pytest.mark.parametrize("serve_over", ["sse"], indirect=True)
 @pytest.mark.parametrize("seconds", [JUMP, -JUMP], ids=["forward", "back"])
 async def test_a_clock_that_jumps_by_hours_ends_no_run_and_is_seen_by_no_reader(
     serve_over: ServeOver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
@@ -103,7 +102,7 @@ async def test_a_clock_that_jumps_by_hours_ends_no_run_and_is_seen_by_no_reader(
 async def stored(service: Engine, key: RunKey) -> tuple[RunStatus, list[str]]:
     """Return the status of a stored run, and the contents of its thread's messages."""
     store = service.cluster.store
-    record, thread = await store.runs.get(key), await store.threads.changes(key.thread)
+    record, thread = await store.run(key), await store.thread(key.thread)
     assert record is not None
     assert thread is not None
     return record.status, [json.loads(message.data)["content"] for message in thread.messages]

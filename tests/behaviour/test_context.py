@@ -4,16 +4,15 @@ from typing import Any
 
 import pytest
 
-from agui_container.agents.assistant.assistant import Assistant
-from agui_container.agents.assistant.context_window.window import ContextBudget, Overflow
-from agui_container.agents.assistant.prompt.skills import Skill
-from agui_container.agents.assistant.subagents import Subagent
+from agui_container.assistant.assistant import Assistant
+from agui_container.assistant.context_window.window import ContextBudget, Overflow
+from agui_container.assistant.prompt.skills import Skill
+from agui_container.assistant.subagents import Subagent
 from agui_container.models.offline import OfflineModel
 from agui_container.tools.builtin import builtin_tools
 from tests.behaviour.client import outcome, text, types
 from tests.conftest import Connect
 from tests.engine.doubles import Json, ask
-from tests.requirements import requirement
 
 TEA = Skill("tea", "Make tea.", "Boil water for $ARGUMENTS.")
 PROMPT = "Be kind."
@@ -36,14 +35,12 @@ def custom(events: list[Json], name: str) -> list[Any]:
     return [event["value"] for event in events if event["type"] == "CUSTOM" and event["name"] == name]
 
 
-@requirement("context.silent")
 async def test_without_a_budget_nothing_is_told(connect: Connect) -> None:
     client = await connect(assistant())
     events = await client.run(input_after_turns(100, "think"))
     assert "CUSTOM" not in types(events)
 
 
-@requirement("context.snapshot")
 async def test_a_snapshot_follows_each_model_call_and_agrees_with_the_usage(connect: Connect) -> None:
     client = await connect(assistant(1_000))
     events = await client.run(input_after_turns(1, "calculate 1+1"))
@@ -55,7 +52,6 @@ async def test_a_snapshot_follows_each_model_call_and_agrees_with_the_usage(conn
     assert events[-1]["usage"][0]["totalTokens"] == charged
 
 
-@requirement("context.snapshot")
 async def test_a_subagents_window_is_told_as_the_subagents(connect: Connect) -> None:
     helper = Subagent("helper", "Helps.", assistant(1_000))
     client = await connect(Assistant(OfflineModel(), [helper], PROMPT))
@@ -65,7 +61,6 @@ async def test_a_subagents_window_is_told_as_the_subagents(connect: Connect) -> 
     assert (told["name"], told["subagentRunId"]) == ("context.snapshot", started["subagentRunId"])
 
 
-@requirement("context.asked")
 @pytest.mark.parametrize(("operator", "caller", "size"), [(1_000, 200, 200), (200, 1_000, 200), (0, 200, 200)])
 async def test_a_caller_may_ask_for_a_smaller_window(connect: Connect, operator: int, caller: int, size: int) -> None:
     client = await connect(assistant(operator))
@@ -78,7 +73,6 @@ async def test_a_caller_may_ask_for_a_smaller_window(connect: Connect, operator:
     assert outcome(events) == "success"
 
 
-@requirement("context.asked")
 async def test_the_window_that_a_caller_asks_for_is_that_of_its_subagents_too(connect: Connect) -> None:
     client = await connect(Assistant(OfflineModel(), [Subagent("helper", "Helps.", assistant())], PROMPT))
     budget = {"budget": {"contextTokens": 500}}
@@ -86,7 +80,6 @@ async def test_the_window_that_a_caller_asks_for_is_that_of_its_subagents_too(co
     assert [value["contextSize"] for value in custom(events, "context.snapshot")] == [500, 500, 500]
 
 
-@requirement("context.trim")
 async def test_old_turns_go_and_the_client_is_told_before_the_answer(connect: Connect) -> None:
     client = await connect(assistant(200))
     events = await client.run(input_after_turns(20, "what is this"))
@@ -98,7 +91,6 @@ async def test_old_turns_go_and_the_client_is_told_before_the_answer(connect: Co
     assert outcome(events) == "success"
 
 
-@requirement("context.summarise")
 async def test_a_summary_is_made_for_the_model_and_not_shown(connect: Connect) -> None:
     client = await connect(assistant(400, Overflow.SUMMARISE))
     events = await client.run(input_after_turns(40, "calculate 1+1"))
@@ -112,7 +104,6 @@ async def test_a_summary_is_made_for_the_model_and_not_shown(connect: Connect) -
     assert events[-1]["usage"][0]["totalTokens"] > charged
 
 
-@requirement("context.kept")
 async def test_messages_that_must_stay_are_sent_even_if_they_are_too_large(connect: Connect) -> None:
     client = await connect(assistant(10))
     events = await client.run(input_after_turns(1, "think about " + "rain " * 20))
@@ -122,7 +113,6 @@ async def test_messages_that_must_stay_are_sent_even_if_they_are_too_large(conne
     assert outcome(events) == "success"
 
 
-@requirement("skill.asked")
 @pytest.mark.parametrize("messages", [[], [{"id": "u", "role": "user", "content": "calculate 2+2"}]])
 async def test_a_caller_asks_for_a_skill(connect: Connect, messages: list[Json]) -> None:
     client = await connect(assistant(skills=(TEA,)))
@@ -130,7 +120,6 @@ async def test_a_caller_asks_for_a_skill(connect: Connect, messages: list[Json])
     assert text(await client.run(ask(messages=messages, forwardedProps=asked))) == "The result of calculate is 4."
 
 
-@requirement("skill.unknown")
 @pytest.mark.parametrize("skills", [(TEA,), ()])
 async def test_a_skill_that_is_not_there_is_an_error_that_says_what_is(
     connect: Connect, skills: tuple[Skill, ...]
@@ -143,14 +132,12 @@ async def test_a_skill_that_is_not_there_is_an_error_that_says_what_is(
     assert events[-1]["message"] == f"forwardedProps.skill.name: there is no skill named 'coffee'; {known}."
 
 
-@requirement("skill.loaded")
 async def test_the_model_reads_a_skill(connect: Connect) -> None:
     client = await connect(assistant(skills=(TEA,)))
     events = await client.run(ask(text='call load_skill {"name": "tea"}'))
     assert text(events) == "The result of load_skill is Boil water for the user's last message."
 
 
-@requirement("skill.listed")
 async def test_capabilities_name_the_skills(connect: Connect) -> None:
     client = await connect(assistant(skills=(TEA,)))
     told = (await client.command({"command": {"type": "capabilities"}}))["capabilities"]

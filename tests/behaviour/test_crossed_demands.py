@@ -7,11 +7,11 @@ import pytest
 from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
 
 from agui_container import RunContext
-from agui_container.agents.agent_tools import AgentWithTools
-from agui_container.agents.approvals.approvals import Approvals
 from agui_container.agents.as_agent import as_agent
-from agui_container.agents.assistant.assistant import Assistant
-from agui_container.agents.assistant.subagents import Subagent
+from agui_container.agents.gate.call_tool import AgentWithTools
+from agui_container.agents.gate.journal import Journal
+from agui_container.assistant.assistant import Assistant
+from agui_container.assistant.subagents import Subagent
 from agui_container.models.offline import OfflineModel
 from agui_container.ports import Item, RunInterrupted, Tool
 from agui_container.tools.policy import ToolPolicy
@@ -20,7 +20,6 @@ from tests.behaviour.conversations import answer, interrupts
 from tests.behaviour.subagents import paid, pay
 from tests.conftest import Serve
 from tests.engine.doubles import Json, ask
-from tests.requirements import requirement
 
 ASK_ALL: Json = {"approvals": {"ask": "all"}}
 CANCEL: Json = {"approvals": {"ask": "all", "onDenial": "cancel"}}
@@ -51,7 +50,6 @@ def asked_for(events: list[Json]) -> list[str]:
     return [interrupt["metadata"]["toolName"] for interrupt in interrupts(events)]
 
 
-@requirement("sub.asks")
 @pytest.mark.parametrize("depth", [1, 2])
 @pytest.mark.parametrize("over", ["sse then websocket", "websocket then sse"])
 async def test_every_call_of_a_turn_is_asked_for_as_its_caller_demands_whoever_answers(
@@ -68,7 +66,6 @@ async def test_every_call_of_a_turn_is_asked_for_as_its_caller_demands_whoever_a
     assert (outcome(events), paid) == ("success", [5])
 
 
-@requirement("sub.asks")
 async def test_a_denial_by_another_client_ends_a_turn_whose_caller_demands_that(serve: Serve) -> None:
     sse, websocket = await serve(delegating(worker()))
     (interrupt,) = interrupts(await sse.run(ask(text=PAY, forwardedProps=CANCEL)))
@@ -76,7 +73,6 @@ async def test_a_denial_by_another_client_ends_a_turn_whose_caller_demands_that(
     assert (outcome(events), text(events), paid) == ("cancelled", "", [])
 
 
-@requirement("sub.asks")
 async def test_a_turn_that_is_abandoned_for_a_new_message_takes_its_demands_with_it(serve: Serve) -> None:
     sse, websocket = await serve(delegating(worker()))
     (interrupt,) = interrupts(await sse.run(ask(text=PAY, forwardedProps=CANCEL)))
@@ -102,7 +98,7 @@ def asking(*, raises: bool) -> AgentWithTools:
 
     async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         question = Interrupt(id="how-much", reason="choice", message="How much?")
-        if input.resume:
+        if input.resume and input.resume[0].status == "resolved":
             yield str(await ctx.call_tool("pay", {"amount": input.resume[0].payload}))
         elif raises:
             raise RunInterrupted([question])
@@ -113,11 +109,10 @@ def asking(*, raises: bool) -> AgentWithTools:
     paid.clear()
     policy = ToolPolicy.parse("[]")
     return AgentWithTools(
-        as_agent(agent, "agent"), (Till(),), policy, Approvals(), is_configured=True, monotonic=monotonic
+        as_agent(agent, "agent"), (Till(),), policy, Journal(), is_configured=True, monotonic=monotonic
     )
 
 
-@requirement("sub.asks")
 @pytest.mark.parametrize("raises", [False, True], ids=["event", "exception"])
 async def test_an_agents_own_question_keeps_the_demands_of_the_run_that_asks(serve: Serve, *, raises: bool) -> None:
     sse, websocket = await serve(asking(raises=raises))
@@ -130,12 +125,12 @@ async def test_an_agents_own_question_keeps_the_demands_of_the_run_that_asks(ser
     assert (outcome(events), paid) == ("cancelled", [])
 
 
-@requirement("sub.asks")
 async def test_an_agents_own_question_takes_no_demands_from_an_earlier_turn(serve: Serve) -> None:
     sse, websocket = await serve(asking(raises=False))
     answered = {"interruptId": "how-much", "status": "resolved", "payload": 5}
     await sse.run(ask(text="pay", forwardedProps=ASK_ALL))
     message = {"id": "new", "role": "user", "content": "pay"}
-    await websocket.run(ask(run="r2", messages=[message]))
+    abandoned = {"interruptId": "how-much", "status": "cancelled"}
+    await websocket.run(ask(run="r2", messages=[message], resume=[abandoned]))
     events = await websocket.run(ask(run="r3", messages=[], resume=[answered]))
     assert (outcome(events), paid) == ("success", [5])

@@ -21,7 +21,6 @@ from tests.behaviour.client import types
 from tests.conftest import Connect
 from tests.engine.doubles import agent_of, ask
 from tests.protocol.samples import CHUNKS, ERROR, FINISHED, INNER, SAMPLES, STARTED
-from tests.requirements import requirement
 
 EXPANDED = [
     *("TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"),
@@ -30,7 +29,8 @@ EXPANDED = [
 ]
 
 
-@requirement("run.events")
+@pytest.mark.wire
+@pytest.mark.platform
 @pytest.mark.parametrize("last", [FINISHED, ERROR], ids=["finished", "error"])
 async def test_all_event_types_pass_through(connect: Connect, last: BaseEvent) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -44,7 +44,7 @@ async def test_all_event_types_pass_through(connect: Connect, last: BaseEvent) -
     assert events[1 : 1 + len(INNER)] == [json.loads(encode(event)) for event in INNER]
 
 
-@requirement("run.extras")
+@pytest.mark.wire
 async def test_unknown_fields_of_events_are_kept(connect: Connect) -> None:
     extended = [
         type(event).model_validate({**event.model_dump(by_alias=True), "x-own": {"none": None}}) for event in INNER
@@ -76,7 +76,6 @@ async def interleave_messages(_: RunAgentInput, ctx: RunContext) -> AsyncIterato
     yield TextMessageEndEvent(message_id="own")
 
 
-@requirement("run.said")
 async def test_text_by_its_messages_id_is_that_messages_whatever_else_is_said(connect: Connect) -> None:
     events = await (await connect(interleave_messages)).run(ask())
     said = defaultdict[str, str](str)
@@ -86,7 +85,6 @@ async def test_text_by_its_messages_id_is_that_messages_whatever_else_is_said(co
     assert said == {"own": "abcd" + "f" * 12_000, "progress": "50%", "other": "e"}
 
 
-@requirement("run.said")
 @pytest.mark.parametrize("bad", [MessageText("m2", "a"), MessageText("m1", cast("str", 1))])
 async def test_text_of_no_open_message_or_that_is_no_text_is_the_agents_error(
     connect: Connect, bad: MessageText

@@ -1,18 +1,11 @@
 """Feedback of users on messages, by commands: the same on every transport."""
 
-import pytest
-
-from tests.behaviour.over_platform import refusals_are_folded
 from tests.behaviour.test_threads import refusal, send_command, silent, store_of
 from tests.conftest import Connect
 from tests.engine.conversations import store_conversation
 from tests.engine.doubles import START
-from tests.requirements import requirement
-
-pytestmark = pytest.mark.durable
 
 
-@requirement("thread.commands", "feedback.given", "feedback.replaced")
 async def test_feedback_is_given_and_given_again(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client))
@@ -30,8 +23,6 @@ async def test_feedback_is_given_and_given_again(connect: Connect) -> None:
     assert (await send_command(client, "get", threadId="t1"))["feedback"] == [{"messageId": "m4", **better}]
 
 
-@requirement("feedback.assistant", "thread.unknown")
-@refusals_are_folded
 async def test_only_what_an_assistant_said_is_rated(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client))
@@ -45,8 +36,6 @@ async def test_only_what_an_assistant_said_is_rated(connect: Connect) -> None:
     assert refused.code == "THREAD_NOT_FOUND"
 
 
-@requirement("feedback.categories")
-@refusals_are_folded
 async def test_categories_fit_and_other_is_explained(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client))

@@ -1,19 +1,26 @@
 """Forks of threads: their history, their status, and calls that wait in them."""
 
-import pytest
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from time import monotonic
 
+import pytest
+from ag_ui.core import RunAgentInput, TextMessageChunkEvent, ToolCallEndEvent, ToolCallStartEvent, ToolMessage
+
+from agui_container import RunContext
+from agui_container.agents.as_agent import as_agent
+from agui_container.agents.gate.call_tool import AgentWithTools
+from agui_container.agents.gate.journal import Journal
+from agui_container.ports import Item, Tool
 from agui_container.ports.records import ThreadStatus
-from tests.behaviour.over_platform import refusals_are_folded
-from tests.behaviour.test_threads import refusal, send_command, silent, store_of
+from agui_container.tools.policy import ToolPolicy
+from tests.agents.turns import POLICY, pay, refund
+from tests.behaviour.test_threads import refusal, send_command, silent, store_of, wait_for_thread
 from tests.conftest import Connect
 from tests.engine.conversations import ANSWER, CALLS, QUESTION, RESULT, store_active_run, store_conversation
-from tests.engine.doubles import Json
-from tests.requirements import requirement
-
-pytestmark = pytest.mark.durable
+from tests.engine.doubles import Json, ask
 
 
-@requirement("thread.commands", "thread.fork")
 async def test_a_fork_goes_its_own_way(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client), title="Sums", state={"n": 1})
@@ -29,8 +36,6 @@ async def test_a_fork_goes_its_own_way(connect: Connect) -> None:
     assert again["threadId"] != fork["threadId"]
 
 
-@requirement("thread.fork")
-@refusals_are_folded
 async def test_a_fork_that_is_named_can_be_asked_for_again(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client))
@@ -45,25 +50,78 @@ async def test_a_fork_that_is_named_can_be_asked_for_again(connect: Connect) -> 
     )
 
 
-@requirement("thread.fork", "thread.status")
-@pytest.mark.parametrize(("message", "turn"), [("m1", "user_turn"), ("m2", "client_tool_turn"), ("m3", "user_turn")])
+async def call_a_client_tool(run_input: RunAgentInput) -> AsyncIterator[Item]:
+    """Call a tool of the client, and answer its result."""
+    if isinstance(run_input.messages[-1], ToolMessage):
+        yield TextMessageChunkEvent(message_id="answered", delta="Red.")
+    else:
+        yield ToolCallStartEvent(tool_call_id="c1", tool_call_name="paint", parent_message_id="called")
+        yield ToolCallEndEvent(tool_call_id="c1")
+
+
+@pytest.mark.parametrize(
+    ("message", "turn"),
+    [("m1", "user_turn"), ("called", "client_tool_turn"), ("painted", "user_turn"), ("answered", "user_turn")],
+)
 async def test_the_status_of_a_fork_follows_its_last_message(connect: Connect, message: str, turn: str) -> None:
-    client = await connect(silent)
-    await store_conversation(store_of(client))
+    client = await connect(call_a_client_tool)
+    paint = {"name": "paint", "description": "", "parameters": {}}
+    await client.run(ask(messages=[QUESTION], tools=[paint]))
+    result = {"id": "painted", "role": "tool", "toolCallId": "c1", "content": "red"}
+    await client.run(ask(run="r2", messages=[result], tools=[paint]))
+    await wait_for_thread(client, lambda thread: len(thread["messages"]) == 4)
     assert (await send_command(client, "fork", threadId="t1", messageId=message))["status"] == turn
 
 
-@requirement("thread.fork", "thread.status")
-@pytest.mark.parametrize("metadata", [{"durationMs": 0}, {"failed": True}, {"failed": True, "denied": True}])
-async def test_a_fork_at_a_call_that_the_server_has_answered_waits_for_no_client(
-    connect: Connect, metadata: Json
-) -> None:
+class Till:
+    """A source with the tools ``pay`` and ``refund``."""
+
+    name = "till"
+
+    async def tools(self, ctx: RunContext) -> Sequence[Tool]:
+        return (pay, refund)
+
+    async def aclose(self) -> None: ...
+
+
+async def pay_and_refund(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[str]:
+    """Gather two calls that must be approved."""
+    calls = ctx.call_tool("pay", {"amount": 1}), ctx.call_tool("refund", {"amount": 2})
+    yield str(await asyncio.gather(*calls))
+
+
+async def test_a_fork_at_a_call_that_waits_for_approval_is_the_users_turn(connect: Connect) -> None:
+    agent, policy = as_agent(pay_and_refund, "agent"), ToolPolicy.parse(POLICY)
+    client = await connect(AgentWithTools(agent, (Till(),), policy, Journal(), is_configured=True, monotonic=monotonic))
+    await client.run(ask())
+    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    called = [message["id"] for message in thread["messages"] if "toolCalls" in message]
+    assert len(called) == 2
+
+    async def statuses() -> list[object]:
+        return [(await send_command(client, "fork", threadId="t1", messageId=each))["status"] for each in called]
+
+    assert (len(thread["waiting"]), await statuses()) == (2, ["user_turn", "user_turn"])
+    await client.run(ask(run="r2", messages=[{"id": "m2", "role": "user", "content": "Well?"}]))
+    await wait_for_thread(client, lambda thread: thread["status"] == "user_turn" and len(thread["messages"]) > 3)
+    assert await statuses() == ["user_turn", "user_turn"]
+
+
+async def test_a_fork_at_a_call_whose_result_a_run_has_added_is_the_users_turn(connect: Connect) -> None:
     client = await connect(silent)
-    await store_conversation(store_of(client), QUESTION, CALLS, {**RESULT, "metadata": metadata}, ANSWER)
+    await store_conversation(store_of(client))
     assert (await send_command(client, "fork", threadId="t1", messageId="m2"))["status"] == "user_turn"
 
 
-@requirement("thread.fork", "thread.status")
+@pytest.mark.parametrize("metadata", [{"durationMs": 0}, {"failed": True}, {"failed": True, "denied": True}])
+async def test_a_result_of_the_server_says_so_on_a_fork_too_which_has_no_runs(connect: Connect, metadata: Json) -> None:
+    client = await connect(silent)
+    await store_conversation(store_of(client), QUESTION, CALLS, {**RESULT, "metadata": metadata}, ANSWER)
+    fork = await send_command(client, "fork", threadId="t1", messageId="m4")
+    again = await send_command(client, "fork", threadId=fork["threadId"], messageId="m2")
+    assert again["status"] == "user_turn"
+
+
 @pytest.mark.parametrize("turn", [ThreadStatus.USER_TURN, ThreadStatus.CLIENT_TOOL_TURN])
 async def test_a_call_that_is_open_in_a_thread_waits_for_the_same_one_on_its_fork(
     connect: Connect, turn: ThreadStatus
@@ -73,37 +131,6 @@ async def test_a_call_that_is_open_in_a_thread_waits_for_the_same_one_on_its_for
     assert (await send_command(client, "fork", threadId="t1", messageId="m2"))["status"] == turn
 
 
-@requirement("thread.fork", "thread.status")
-@pytest.mark.parametrize(
-    ("metadata", "message", "turn"),
-    [
-        ({}, "m2", "client_tool_turn"),
-        ({}, "s29", "client_tool_turn"),
-        ({}, "m3", "user_turn"),
-        ({"durationMs": 1}, "m2", "user_turn"),
-        ({"durationMs": 1}, "s29", "user_turn"),
-    ],
-)
-async def test_a_fork_finds_the_calls_of_its_turn_among_many_messages(
-    connect: Connect, metadata: Json, message: str, turn: str
-) -> None:
-    client = await connect(silent)
-    steps = [{"id": f"s{n}", "role": "assistant", "content": "", "subagentRunId": "sub"} for n in range(60)]
-    talk = [QUESTION, CALLS, *steps[:30], {**RESULT, "metadata": metadata}, *steps[30:], ANSWER]
-    await store_conversation(store_of(client), *talk)
-    assert (await send_command(client, "fork", threadId="t1", messageId=message))["status"] == turn
-
-
-@requirement("thread.fork", "thread.status")
-async def test_a_call_that_is_open_before_many_messages_waits_for_no_client_on_a_fork(connect: Connect) -> None:
-    client = await connect(silent)
-    steps = [{"id": f"s{n}", "role": "assistant", "content": "", "subagentRunId": "sub"} for n in range(30)]
-    await store_conversation(store_of(client), QUESTION, CALLS, *steps)
-    assert (await send_command(client, "fork", threadId="t1", messageId="s29"))["status"] == "user_turn"
-
-
-@requirement("thread.fork-busy", "thread.unknown")
-@refusals_are_folded
 async def test_a_message_that_is_being_written_cannot_be_forked(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client))

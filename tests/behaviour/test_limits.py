@@ -8,15 +8,13 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
-from agui_container.engine.policy import CapacityLimits
-from agui_container.engine.run.run import Run
 from agui_container.ports import Item, RunContext
 from agui_container.ports.records import RunKey
+from agui_container.run.policy import CapacityLimits, IdentityLimits
+from agui_container.web.caller_middleware import SESSION_HEADER
 from tests.behaviour.client import Client, Refused, begin_run, outcome, types
-from tests.behaviour.over_platform import refusals_are_folded
 from tests.conftest import Connect
 from tests.engine.doubles import START, ask, eventually
-from tests.requirements import requirement
 from tests.waiting_agent import WaitingAgent
 
 
@@ -25,18 +23,6 @@ async def emit_one_event(_: RunAgentInput) -> AsyncIterator[Item]:
     yield CustomEvent(name="n", value="x" * 1_000)
 
 
-@requirement("limit.time")
-async def test_a_run_that_takes_too_long_is_ended(connect: Connect) -> None:
-    client = await connect(WaitingAgent(), run_timeout=60)
-    stream = await begin_run(client)
-    client.clock.advance(59)
-    client.clock.advance(1)
-    events = await stream.rest()
-    assert types(events) == ["TEXT_MESSAGE_END", "RUN_ERROR"]
-    assert outcome(events) == "RUN_TIMEOUT"
-
-
-@requirement("limit.time")
 async def test_time_spent_waiting_in_line_does_not_count(connect: Connect) -> None:
     agent = WaitingAgent()
     client = await connect(agent, run_timeout=60, on_busy="enqueue")
@@ -50,15 +36,7 @@ async def test_time_spent_waiting_in_line_does_not_count(connect: Connect) -> No
     assert outcome(await second.rest()) == "success"
 
 
-@requirement("limit.time")
-async def test_a_run_that_ended_leaves_no_timer(connect: Connect) -> None:
-    client = await connect(emit_one_event)
-    assert outcome(await client.run(ask())) == "success"
-    await eventually(lambda: not client.clock.timers)
-
-
-@requirement("limit.open")
-@refusals_are_folded
+@pytest.mark.wire
 async def test_open_runs_are_bounded(connect: Connect) -> None:
     agent = WaitingAgent()
     client = await connect(agent, CapacityLimits(open_runs=2))
@@ -68,20 +46,6 @@ async def test_open_runs_are_bounded(connect: Connect) -> None:
     agent.may_end.set()
     assert [outcome(await stream.rest()) for stream in streams] == ["success", "success"]
     assert outcome(await client.run(ask("t3"))) == "success"
-
-
-@requirement("limit.open")
-@refusals_are_folded
-async def test_the_input_bytes_of_open_runs_are_bounded(connect: Connect) -> None:
-    agent = WaitingAgent()
-    client = await connect(agent, CapacityLimits(open_bytes=5_000))
-    first = await begin_run(client, thread="t1")
-    with pytest.raises(Refused, match="RATE_LIMIT_EXCEEDED"):
-        await client.start(ask("t2", text="x" * 5_000))
-    second = await begin_run(client, thread="t3")
-    agent.may_end.set()
-    assert [outcome(await stream.rest()) for stream in (first, second)] == ["success", "success"]
-    assert outcome(await client.run(ask("t2", text="x" * 50_000))) == "success"  # nothing else is open
 
 
 async def readable_runs(client: Client, *runs: str) -> list[str]:
@@ -99,11 +63,9 @@ async def readable_runs(client: Client, *runs: str) -> list[str]:
 
 async def wait_until_unread(client: Client) -> None:
     """Wait until the server has noticed that every stream was read to its end."""
-    await eventually(lambda: not any(run.presence.local for run in client.service.registry.by_key.values()))
+    await eventually(lambda: not any(run.readers.local for run in client.service.registry.by_key.values()))
 
 
-@requirement("limit.kept")
-@refusals_are_folded
 async def test_the_oldest_runs_are_forgotten_first(connect: Connect) -> None:
     client = await connect(emit_one_event, CapacityLimits(kept_runs=2))
     for run in ("r1", "r2", "r3", "r4"):
@@ -130,7 +92,6 @@ class ContextKeeper:
         yield "hi"
 
 
-@requirement("limit.kept")
 @pytest.mark.parametrize("agent", [emit_one_event, use_context, ContextKeeper()])
 async def test_a_run_that_is_forgotten_is_gone_without_the_garbage_collector(connect: Connect, agent: object) -> None:
     client = await connect(agent, CapacityLimits(kept_runs=1))
@@ -146,67 +107,18 @@ async def test_a_run_that_is_forgotten_is_gone_without_the_garbage_collector(con
         gc.enable()
 
 
-@requirement("limit.kept")
-async def test_a_run_that_was_cancelled_while_it_waited_is_gone_as_soon(connect: Connect) -> None:
-    client = await connect(WaitingAgent(), CapacityLimits(kept_runs=0))
-    gc.disable()
-    try:
-        stream = await begin_run(client)
-        run = weakref.ref(client.service.registry.by_key[RunKey("everybody", "t1", "r1")])
-        await client.cancel("t1")
-        assert outcome(await stream.rest()) == "cancelled"
-        del stream
-        client.streams.clear()
-        await eventually(lambda: run() is None)
-    finally:
-        gc.enable()
-
-
-def threads_of_runs() -> set[str]:
-    """Return the threads of all runs in memory."""
-    return {it.key.thread_id for it in gc.get_objects() if type(it) is Run}
-
-
-@requirement("busy.admitted", "limit.open")
-@refusals_are_folded
 async def test_a_run_that_is_refused_interrupts_nothing(connect: Connect) -> None:
     agent = WaitingAgent()
-    client = await connect(agent, CapacityLimits(open_bytes=5_000), on_busy="interrupt")
+    limits = IdentityLimits(runs_per_minute=2)
+    client = await connect(agent, caller_limits=limits, limit_by="session", on_busy="interrupt")
+    client = client.with_headers(**{SESSION_HEADER.replace("-", "_"): "somebody"})
     streams = [await begin_run(client, thread=thread) for thread in ("t1", "t2")]
     with pytest.raises(Refused, match="RATE_LIMIT_EXCEEDED"):
-        await client.start(ask("t1", "r2", text="x" * 5_000))
+        await client.start(ask("t1", "r2"))
     agent.may_end.set()
     assert [outcome(await stream.rest()) for stream in streams] == ["success", "success"]
 
 
-@requirement("busy.interrupt", "limit.open")
-async def test_an_interrupted_run_makes_room_for_the_next_one(connect: Connect) -> None:
-    agent = WaitingAgent()
-    client = await connect(agent, CapacityLimits(open_runs=1, open_bytes=5_000), on_busy="interrupt")
-    first = await begin_run(client, thread="t1")
-    second = await client.start(ask("t1", "r2", text="x" * 5_000))
-    assert outcome(await first.rest()) == "cancelled"
-    agent.may_end.set()
-    assert outcome(await second.rest()) == "success"
-
-
-@requirement("limit.open")
-@refusals_are_folded
-async def test_a_run_that_is_refused_is_gone_without_the_garbage_collector(connect: Connect) -> None:
-    client = await connect(WaitingAgent(), CapacityLimits(open_runs=1))
-    await begin_run(client, thread="t1")
-    gc.collect()
-    gc.disable()
-    try:
-        with pytest.raises(Refused):
-            await client.start(ask("t2"))
-        await eventually(lambda: "t2" not in threads_of_runs())
-    finally:
-        gc.enable()
-
-
-@requirement("limit.kept-bytes")
-@refusals_are_folded
 async def test_the_bytes_of_ended_runs_are_bounded(connect: Connect) -> None:
     client = await connect(emit_one_event, CapacityLimits(kept_bytes=3_300))
     for run in ("r1", "r2", "r3"):
@@ -215,8 +127,6 @@ async def test_the_bytes_of_ended_runs_are_bounded(connect: Connect) -> None:
     assert await readable_runs(client, "r1", "r2", "r3") == ["r2", "r3"]
 
 
-@requirement("limit.read")
-@refusals_are_folded
 async def test_a_run_that_is_being_read_is_kept(connect: Connect) -> None:
     agent = WaitingAgent()
     client = await connect(agent, CapacityLimits(kept_runs=0))
@@ -227,14 +137,14 @@ async def test_a_run_that_is_being_read_is_kept(connect: Connect) -> None:
     assert outcome(await first.rest()) == "success"
     assert await readable_runs(client, "r1") == ["r1"]
     reader.close()
-    await eventually(lambda: run.presence.local == 0 and not client.service.registry.recorder_tasks)
+    await eventually(lambda: run.readers.local == 0 and not client.service.registry.lives)
     assert await readable_runs(client, "r1") == []
 
 
 # --- drain and health ---
 
 
-@requirement("drain.ends")
+@pytest.mark.wire
 async def test_a_drain_ends_open_and_waiting_runs(connect: Connect) -> None:
     client = await connect(WaitingAgent(), on_busy="enqueue")
     active = await begin_run(client)
@@ -246,7 +156,6 @@ async def test_a_drain_ends_open_and_waiting_runs(connect: Connect) -> None:
     assert outcome(active_events) == outcome(waiting_events) == "SHUTTING_DOWN"
 
 
-@requirement("drain.grace")
 async def test_a_run_that_ends_in_time_ends_as_it_would_have(connect: Connect) -> None:
     agent = WaitingAgent()
     client = await connect(agent)
@@ -258,7 +167,6 @@ async def test_a_run_that_ends_in_time_ends_as_it_would_have(connect: Connect) -
     await draining
 
 
-@requirement("drain.grace")
 async def test_a_run_that_waits_is_not_begun_within_the_grace(connect: Connect) -> None:
     agent = WaitingAgent()
     client = await connect(agent, on_busy="enqueue")
@@ -272,8 +180,7 @@ async def test_a_run_that_waits_is_not_begun_within_the_grace(connect: Connect) 
     await draining
 
 
-@requirement("drain.refuses")
-@refusals_are_folded
+@pytest.mark.wire
 async def test_new_runs_are_refused_while_it_drains(connect: Connect) -> None:
     client = await connect(emit_one_event)
     await client.run(ask(run="r1"))
@@ -284,7 +191,6 @@ async def test_new_runs_are_refused_while_it_drains(connect: Connect) -> None:
     assert outcome(await client.run(ask(run="r1"))) == "success"
 
 
-@requirement("health.busy", "health.stamp")
 async def test_the_status_follows_the_runs_and_is_stamped_once(connect: Connect) -> None:
     agent = WaitingAgent()
     client = await connect(agent, on_busy="enqueue")
@@ -306,8 +212,6 @@ async def test_the_status_follows_the_runs_and_is_stamped_once(connect: Connect)
     assert health.report()["time_of_last_update"] == int(START) + 30
 
 
-@requirement("retry.forgotten")
-@refusals_are_folded
 async def test_a_forgotten_run_is_refused_and_never_run_again(connect: Connect) -> None:
     started = []
 

@@ -8,17 +8,13 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from ag_ui.core import RunAgentInput
 
-from agui_container.engine.policy import CapacityLimits
-from agui_container.engine.run.run import Run
 from agui_container.ports import Item
-from agui_container.transports.websocket import WebSocketConnection
+from agui_container.run.policy import CapacityLimits
+from agui_container.run.run import Run
+from agui_container.web.websocket import WebSocketConnection
 from tests.behaviour.client import Client, begin_run
-from tests.behaviour.over_platform import leaving_is_not_noticed
 from tests.conftest import Connect, Serve
-from tests.engine.doubles import ask, eventually
-from tests.requirements import requirement
-from tests.waiting_agent import WaitingAgent
-from tests.websocket import receive, send
+from tests.engine.doubles import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -58,8 +54,7 @@ async def leave_run(client: Client) -> None:
     await stream.leave()
 
 
-@requirement("limit.kept")
-@leaving_is_not_noticed
+@pytest.mark.wire
 async def test_a_run_whose_reader_has_left_is_gone(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     client, runs = (
         await connect(wait_forever, CapacityLimits(kept_runs=0), on_disconnect="cancel"),
@@ -70,37 +65,8 @@ async def test_a_run_whose_reader_has_left_is_gone(connect: Connect, monkeypatch
     await runs.wait_until_collected()
 
 
-@requirement("limit.kept")
-@leaving_is_not_noticed
-async def test_a_run_that_ends_before_its_grace_does_is_gone(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
-    agent = WaitingAgent()
-    client = await connect(agent, CapacityLimits(kept_runs=0), on_disconnect="grace:3600")
-    runs = TrackedObjects(Run, monkeypatch)
-    await leave_run(client)
-    client.streams.clear()
-    await eventually(lambda: client.service.readers.open_count == 0)
-    agent.may_end.set()
-    await runs.wait_until_collected()
-
-
-@requirement("limit.kept")
 async def test_a_socket_that_is_closed_amid_a_run_is_gone(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     _, client = await serve(wait_forever, on_disconnect="cancel")
     connections = TrackedObjects(WebSocketConnection, monkeypatch)
     await leave_run(client)
     await connections.wait_until_collected()
-
-
-@requirement("limit.kept")
-async def test_a_run_that_has_been_sent_is_gone_while_its_socket_is_open(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    agent = WaitingAgent()
-    _, client = await serve(agent, CapacityLimits(kept_runs=0))
-    runs = TrackedObjects(Run, monkeypatch)
-    agent.may_end.set()
-    socket = await client.connect()
-    await send(socket, ask(), {"type": "ping"})
-    while (await receive(socket, 1))[0].get("type") != "RUN_FINISHED":
-        pass
-    await runs.wait_until_collected()

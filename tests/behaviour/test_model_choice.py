@@ -5,7 +5,6 @@ import pytest
 from tests.behaviour.conftest import PROTOCOLS, ServeOver
 from tests.behaviour.dialogues import ERROR, SUCCESS
 from tests.behaviour.fake_models import FakeOpenAI
-from tests.requirements import requirement
 
 CHOOSING = [name for name in PROTOCOLS if name != "kontekst"]
 """Protocols in which a client names a model. Over the others the server's own model answers."""
@@ -16,7 +15,6 @@ async def last_messages(model: FakeOpenAI) -> list[str]:
     return [prompt["messages"][-1]["content"] for prompt in await model.prompts()]
 
 
-@requirement("assistant.model-choice", "protocol.same")
 @pytest.mark.parametrize("serve_over", CHOOSING, indirect=True)
 async def test_the_chosen_model_is_prompted_and_no_other(serve_over: ServeOver, reasoner: str) -> None:
     default, small = FakeOpenAI(reasoner), FakeOpenAI(reasoner)
@@ -30,7 +28,6 @@ async def test_the_chosen_model_is_prompted_and_no_other(serve_over: ServeOver, 
         assert f'"{model.name}"' in reply.received  # the label of the usage
 
 
-@requirement("assistant.model-choice", "protocol.same")
 @pytest.mark.parametrize("serve_over", CHOOSING, indirect=True)
 async def test_a_choice_holds_for_the_whole_conversation(serve_over: ServeOver, reasoner: str) -> None:
     default, small = FakeOpenAI(reasoner), FakeOpenAI(reasoner)
@@ -43,7 +40,6 @@ async def test_a_choice_holds_for_the_whole_conversation(serve_over: ServeOver, 
     assert await last_messages(default) == []
 
 
-@requirement("assistant.model-choice")
 @pytest.mark.parametrize("serve_over", ["sse", "ws"], indirect=True)
 @pytest.mark.parametrize(("models", "expected"), [(["small=offline"], "allowed are small"), ([], "allows no choice")])
 async def test_a_model_that_may_not_be_chosen_is_refused(

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from itertools import count
 
-import pytest
 from ag_ui.core import RunAgentInput
 
 from tests.behaviour.approval_tools import PAID
@@ -12,9 +11,6 @@ from tests.behaviour.client import Client, text
 from tests.behaviour.conversations import PAINT, ClientThread, answer, calls, interrupts
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, Json, ask
-from tests.requirements import requirement
-
-pytestmark = pytest.mark.durable
 
 
 async def count_messages(asked: RunAgentInput) -> AsyncIterator[str]:
@@ -40,31 +36,11 @@ class ClientWithoutIds:
         return said
 
 
-@requirement("thread.new-ids")
 async def test_the_agent_sees_a_conversation_once(connect: Connect) -> None:
     client = ClientWithoutIds(await connect(count_messages))
     assert [await client.say("hi") for _ in range(4)] == ["1 messages", "3 messages", "5 messages", "7 messages"]
 
 
-@requirement("thread.new-ids")
-async def test_an_edit_takes_the_place_of_what_followed(connect: Connect) -> None:
-    client = ClientWithoutIds(await connect(count_messages))
-    for words in ("one", "two", "three"):
-        await client.say(words)
-    client.talk = client.talk[:2]
-    assert await client.say("zwei") == "3 messages"
-    assert await client.say("drei") == "5 messages"
-
-
-@requirement("thread.new-ids")
-async def test_a_lone_message_is_always_new(connect: Connect) -> None:
-    client = ClientWithoutIds(await connect(count_messages))
-    await client.say("one")
-    client.talk = []
-    assert await client.say("one") == "3 messages"
-
-
-@requirement("thread.new-ids")
 async def test_a_run_that_has_waited_adds_only_what_is_new(connect: Connect) -> None:
     may_end = asyncio.Event()
 
@@ -117,7 +93,6 @@ async def roles(thread: ClientThread) -> list[str]:
             await asyncio.sleep(0)
 
 
-@requirement("thread.new-ids")
 async def test_an_approval_is_answered_under_new_ids(thread: ClientThread) -> None:
     (interrupt,) = interrupts(await run_with_new_ids(thread, 'call pay {"amount": 5}'))
     events = await run_with_new_ids(thread, resume=[answer(interrupt, approved=True)])
@@ -127,7 +102,6 @@ async def test_an_approval_is_answered_under_new_ids(thread: ClientThread) -> No
     assert await roles(thread) == ["user", "assistant", "tool", "assistant", "user", "assistant"]
 
 
-@requirement("thread.new-ids")
 async def test_a_client_answers_its_own_call_under_new_ids(thread: ClientThread) -> None:
     thread.tools = [PAINT]
     called = calls(await run_with_new_ids(thread, 'call paint {"wall": "north"}'))
@@ -137,7 +111,6 @@ async def test_a_client_answers_its_own_call_under_new_ids(thread: ClientThread)
     assert await roles(thread) == ["user", "assistant", "tool", "assistant", "user", "assistant"]
 
 
-@requirement("thread.new-ids")
 async def test_a_subagents_words_stay_where_they_are_under_new_ids(thread: ClientThread) -> None:
     await run_with_new_ids(thread, "delegate stream 1")
     before = await roles(thread)
@@ -146,12 +119,3 @@ async def test_a_subagents_words_stay_where_they_are_under_new_ids(thread: Clien
     thread.messages = echoed
     await run_with_new_ids(thread, "stream 1")
     assert await roles(thread) == [*before, "user", "assistant"]
-
-
-@requirement("thread.new-ids")
-async def test_a_client_that_keeps_text_alone_has_one_conversation_with_the_tools(thread: ClientThread) -> None:
-    await run_with_new_ids(thread, "calculate 6*7")
-    thread.messages = [message for message in thread.messages if message["role"] in {"user", "assistant"}]
-    thread.messages = [message for message in thread.messages if "toolCalls" not in message]
-    await run_with_new_ids(thread, "stream 1")
-    assert await roles(thread) == ["user", "assistant", "tool", "assistant", "user", "assistant"]

@@ -10,15 +10,14 @@ from grpclib.client import Channel
 
 from agui_container.engine.engine import Engine
 from agui_container.main import build_app
+from agui_container.protocols.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
 from agui_container.settings import Settings
-from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.dialogues import SUCCESS, Dialogue
 from tests.behaviour.fake_models import FakeOffline
 from tests.behaviour.over_grpc import KontekstDialogue, RozDialogue
 from tests.behaviour.server import serving
 from tests.engine.doubles import Json
-from tests.requirements import requirement
 
 SKILL = "---\nname: haiku\ndescription: Three lines.\n---\n\nCount the syllables of each line.\n"
 
@@ -79,7 +78,6 @@ def prompt_messages(prompt: Json) -> list[tuple[str, object]]:
     return [(message["role"], message["content"]) for message in prompt["messages"]]
 
 
-@requirement("roz.start")
 async def test_project_context_history_and_the_context_of_a_turn_are_in_the_prompt(recorder: PromptRecorder) -> None:
     text = roz.ContentPart(text=roz.TextContent(text="an earlier question"))
     start = roz.StartSession(
@@ -95,7 +93,6 @@ async def test_project_context_history_and_the_context_of_a_turn_are_in_the_prom
     assert "move" in prompt["tools"]
 
 
-@requirement("kontekst.start")
 async def test_a_working_directory_is_in_the_prompt(recorder: PromptRecorder) -> None:
     prompt = await recorder.kontekst(kontekst.StartRunCommand(prompt="hello", working_dir="/srv/poems"))
     assert "The user's working directory" in prompt["system"]
@@ -103,7 +100,6 @@ async def test_a_working_directory_is_in_the_prompt(recorder: PromptRecorder) ->
     assert prompt_messages(prompt) == [("user", "hello")]
 
 
-@requirement("kontekst.start")
 @pytest.mark.parametrize("prompt", ["", "hello"])
 async def test_a_skill_and_its_arguments_are_in_the_prompt(recorder: PromptRecorder, prompt: str) -> None:
     skill = kontekst.SkillInvocation(name="haiku", arguments="about rain")

@@ -8,12 +8,10 @@ import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
 from agui_container.ports import Item
-from agui_container.protocol.commands import COMMANDS
+from agui_core.commands import COMMANDS
 from tests.behaviour.client import Client, Refused, outcome, types
-from tests.behaviour.over_platform import refusals_are_folded, sessions_are_apart
 from tests.conftest import Connect
 from tests.engine.doubles import Json, ask
-from tests.requirements import requirement
 
 SESSION = "x_amzn_bedrock_agentcore_runtime_session_id"
 
@@ -39,8 +37,7 @@ def sessions(client: Client) -> tuple[Client, Client, Client]:
     return client.with_headers(**{SESSION: "a"}), client.with_headers(**{SESSION: "b"}), client
 
 
-@requirement("scope.session")
-@sessions_are_apart
+@pytest.mark.wire
 async def test_another_sessions_runs_are_not_found(connect: Connect) -> None:
     alice, bob, nobody = sessions(await connect(silent))
     stream = await alice.start(ask())
@@ -55,8 +52,6 @@ async def test_another_sessions_runs_are_not_found(connect: Connect) -> None:
     assert outcome(await stream.rest()) == "cancelled"
 
 
-@requirement("scope.threads")
-@sessions_are_apart
 async def test_two_sessions_may_use_the_same_ids(connect: Connect) -> None:
     alice, bob, nobody = sessions(await connect(silent))
     streams = [await client.start(ask()) for client in (alice, bob, nobody)]
@@ -68,8 +63,6 @@ async def test_two_sessions_may_use_the_same_ids(connect: Connect) -> None:
     assert (await nobody.cancel("t1"))["events"] == 3
 
 
-@requirement("scope.none")
-@sessions_are_apart
 async def test_without_a_scope_everybody_sees_all_runs(connect: Connect) -> None:
     alice, bob, nobody = sessions(await connect(silent, scope="none"))
     stream = await alice.start(ask())
@@ -82,11 +75,11 @@ async def test_without_a_scope_everybody_sees_all_runs(connect: Connect) -> None
 # --- commands ---
 
 
-@requirement("command.capabilities")
+@pytest.mark.wire
 async def test_capabilities_say_what_is_configured(connect: Connect) -> None:
     client = await connect(brief, run_timeout=7, max_body_bytes=5_000)
     told = (await client.command({"command": {"type": "capabilities"}}))["capabilities"]
-    assert told["transport"] == {"streaming": True, "websocket": True, "httpBinary": True}
+    assert told["transport"] == {"streaming": True, "websocket": True, "httpBinary": False}
     assert told["execution"] == {"maxExecutionTime": 7_000}
     assert told["custom"] == {
         "commands": list(COMMANDS),
@@ -96,14 +89,14 @@ async def test_capabilities_say_what_is_configured(connect: Connect) -> None:
     }
 
 
-@requirement("command.ping")
+@pytest.mark.wire
 @pytest.mark.parametrize("body", [{"type": "ping"}, {"command": {"type": "ping"}}])
 async def test_a_ping_is_answered(connect: Connect, body: Json) -> None:
     client = await connect(brief)
     assert await client.command(body) == {"command": "ping", "pong": True}
 
 
-@requirement("command.in-input")
+@pytest.mark.wire
 @pytest.mark.parametrize("kind", ["capabilities", "ping", "cancel"])
 async def test_a_command_may_come_inside_an_input(connect: Connect, kind: str) -> None:
     client = await connect(brief)
@@ -113,7 +106,6 @@ async def test_a_command_may_come_inside_an_input(connect: Connect, kind: str) -
     assert [run for _, _, run in client.service.registry.by_key] == ["r1"]
 
 
-@requirement("command.foreign")
 @pytest.mark.parametrize("command", [{"resume": {"value": 1}}, {"type": "goto", "node": "x"}, "text", 7, None, []])
 async def test_a_frameworks_own_command_reaches_the_agent(connect: Connect, command: object) -> None:
     async def agent(asked: RunAgentInput) -> AsyncIterator[Item]:
@@ -124,20 +116,14 @@ async def test_a_frameworks_own_command_reaches_the_agent(connect: Connect, comm
     assert events[1]["value"] == command
 
 
-@requirement("command.invalid")
+@pytest.mark.wire
 @pytest.mark.parametrize(
     ("body", "field"),
     [
         ({"command": {"type": "attach", "after": -1}}, "command.after"),
-        ({"command": {"type": "attach", "after": "soon"}}, "command.after"),
-        ({"command": {"type": "cancel", "runId": 7}}, "command.runId"),
-        ({"command": {"type": "unheard-of"}}, "command"),
-        ({"command": {}}, "command"),
-        ({"command": "cancel"}, "command"),
         (ask(forwardedProps={"command": {"type": "attach", "after": 1.5}}), "forwardedProps.command.after"),
     ],
 )
-@refusals_are_folded
 async def test_a_bad_command_is_refused_by_field(connect: Connect, body: Json, field: str) -> None:
     client = await connect(brief)
     with pytest.raises(Refused) as refused:
@@ -151,23 +137,14 @@ async def test_a_bad_command_is_refused_by_field(connect: Connect, body: Json, f
 MALFORMED = {
     "empty": "",
     "not JSON": "{",
-    "no object": "[]",
-    "no messages": json.dumps({"threadId": "t", "runId": "r"}),
     "a wrong type": json.dumps({"threadId": "t", "runId": 7, "messages": []}),
-    "NaN": '{"threadId":"t","runId":"r","messages":[],"state":NaN}',
-    "an integer that no double holds": '{"threadId":"t","runId":"r","messages":[],"state":' + "1" * 310 + "}",
-    "a key twice": '{"threadId":"t","threadId":"u","runId":"r","messages":[]}',
     "too deep": '{"threadId":"t","runId":"r","messages":[],"state":' + "[" * 30_000 + "]" * 30_000 + "}",
-    "half a surrogate pair": '{"threadId":"\\ud800","runId":"r","messages":[]}',
-    "an empty id": json.dumps(ask("", "r")),
-    "a long id": json.dumps(ask("t", "r" * 513)),
     "another major version": json.dumps(ask(protocolVersion="2.0")),
 }
 
 
-@requirement("error.body")
+@pytest.mark.wire
 @pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED)
-@refusals_are_folded
 async def test_malformed_input_is_refused_before_a_run_exists(connect: Connect, body: str) -> None:
     client = await connect(brief)
     with pytest.raises(Refused, match="VALIDATION_ERROR"):
@@ -176,8 +153,6 @@ async def test_malformed_input_is_refused_before_a_run_exists(connect: Connect, 
     assert outcome(await client.run(ask())) == "success"
 
 
-@requirement("error.harmless")
-@refusals_are_folded
 async def test_a_refused_request_harms_no_run(connect: Connect) -> None:
     go_on = asyncio.Event()
 

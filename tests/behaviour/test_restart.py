@@ -1,26 +1,25 @@
 """Restarts: interrupts of one server are answered by another one on the same store."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from ag_ui.core import RunAgentInput
 
+from agui_container import RunContext
+from agui_container.conversation.questions import journal_kind
 from agui_container.main import build_service
-from agui_container.ports.records import InterruptScope
+from agui_container.ports import Item
+from agui_container.ports.records import ThreadKey
 from agui_container.settings import Settings
 from tests.behaviour.approval_tools import PAID, POLICY, TOOLS
 from tests.behaviour.client import Client, outcome
-from tests.behaviour.conversations import PAINT, ClientThread, answer, calls, interrupts, results
+from tests.behaviour.conversations import ClientThread, answer, interrupts, results
 from tests.behaviour.fake_models import FakeOffline
-from tests.behaviour.goals import NOTE, SUM, custom_values, goal_statuses, goals
 from tests.behaviour.inprocess import InProcess
 from tests.behaviour.subagents import paid, parts, team
 from tests.engine.doubles import FakeClock, ask
-from tests.requirements import requirement
-
-Begin = Callable[[], Awaitable[Client]]
-"""A server on the test's store, as another process would begin it."""
 
 mates = team()
 
@@ -51,42 +50,43 @@ def settings(store: str) -> Settings:
     return Settings.model_validate({"store": store, "tools": TOOLS, "tool_policy": POLICY})
 
 
-@pytest.fixture
-async def begin(settings: Settings) -> AsyncIterator[Begin]:
-    """Servers beside each other."""
-    async with AsyncExitStack() as stack:
-        yield lambda: stack.enter_async_context(server(settings))
+PAYER = f"{__name__}:payer"
+PAY = {"tools": TOOLS, "tool_policy": POLICY}
 
 
-@requirement("approval.restart")
-async def test_a_call_that_waits_when_the_process_ends_is_answered_in_the_next_one(settings: Settings) -> None:
+async def payer(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    yield str(await ctx.call_tool("pay", {"amount": 5}))
+
+
+@pytest.mark.parametrize(
+    "served",
+    [
+        pytest.param(PAY, id="assistant"),
+        pytest.param({**PAY, "agent": PAYER}, id="function"),
+        pytest.param({**PAY, "agents": [f"payer={PAYER}", "helper=assistant"]}, id="several"),
+        pytest.param(
+            {
+                "tools": "tests.agents.turns:tools",
+                "tool_policy": '[{"tool_pattern": "pay", "policy": "ask"}]',
+                "agent": "tests.agents.frameworks.langgraph_agents:calling",
+            },
+            marks=pytest.mark.packages,
+            id="framework",
+        ),
+    ],
+)
+async def test_what_waits_is_shown_after_a_restart(store: str, served: dict[str, object]) -> None:
+    settings = Settings.model_validate({"store": store, **served})
+    said = "pay 5" if "langgraph" in str(served) else 'call pay {"amount": 5}'
     async with server(settings) as client:
-        thread = ClientThread(client, FakeOffline())
-        (interrupt,) = interrupts(await thread.say('call pay {"amount": 5}'))
-    async with server(settings) as thread.client:
-        assert interrupts(await thread.say("anybody there?")) == [interrupt]
-        assert PAID[thread.id] == []
-        events = await thread.resume(answer(interrupt, approved=True))
-        assert (results(events), PAID[thread.id]) == (["paid 5"], [5])
-    async with server(settings) as thread.client:
-        thread.messages = thread.messages[:2]
-        assert results(await thread.resume(answer(interrupt, approved=True))) == ["paid 5"]
-    assert PAID[thread.id] == [5]
+        asked = interrupts(await client.run(ask(text=said)))
+        assert len(asked) == 1
+    async with server(settings) as client:
+        command = {"command": {"type": "threads.get", "threadId": "t1"}}
+        assert (await client.command(command))["waiting"] == asked
+        assert interrupts(await client.run(ask(run="r2", messages=[]))) == asked
 
 
-@requirement("approval.replica")
-async def test_a_call_is_asked_for_by_one_replica_and_answered_through_another_once(begin: Begin) -> None:
-    one, other = await begin(), await begin()
-    thread = ClientThread(one, FakeOffline())
-    (interrupt,) = interrupts(await thread.say('call pay {"amount": 5}'))
-    thread.client = other
-    assert results(await thread.resume(answer(interrupt, approved=True))) == ["paid 5"]
-    thread.client = one
-    await thread.resume(answer(interrupt, approved=True))
-    assert PAID[thread.id] == [5]
-
-
-@requirement("sub.restart")
 @pytest.mark.parametrize("said", ["delegate {}", "delegate delegate {}"])
 async def test_a_subagent_that_waits_when_the_process_ends_goes_on_in_the_next_one(
     settings: Settings, said: str
@@ -100,7 +100,6 @@ async def test_a_subagent_that_waits_when_the_process_ends_goes_on_in_the_next_o
     assert (outcome(events), results(events)[0]) == ("success", "paid 5")
 
 
-@requirement("approval.own")
 async def test_an_assistant_of_ones_own_keeps_what_waits_in_the_servers_store(store: str) -> None:
     settings = Settings.model_validate({"store": store, "agent": f"{__name__}:mates"})
     paid.clear()
@@ -113,37 +112,11 @@ async def test_an_assistant_of_ones_own_keeps_what_waits_in_the_servers_store(st
     assert sorted(paid) == [1, 2]
 
 
-@requirement("thread.delete")
 async def test_interrupts_of_subagents_are_deleted_with_the_clients_thread(store: str) -> None:
     async with server(Settings.model_validate({"store": store, "agent": f"{__name__}:mates"})) as client:
         events = await client.run(ask(text='delegate call pay {"amount": 1}'))
-        [part], waiting = parts(events), client.service.cluster.store.interrupts
-        places = [InterruptScope(0, "everybody", "t1"), InterruptScope(1, "everybody", "t1", f"t1/{part}")]
-        assert [len(await waiting.list_open(place, 0.0)) for place in places] == [1, 1]
+        [part], stored, thread = parts(events), client.service.cluster.store, ThreadKey("everybody", "t1")
+        kinds = [journal_kind(0, ""), journal_kind(1, f"t1/{part}")]
+        assert [len(await stored.notes(thread, kind)) for kind in kinds] == [1, 1]
         await client.command({"command": {"type": "threads.delete", "threadId": "t1"}})
-        assert [len(await waiting.list_open(place, 0.0)) for place in places] == [0, 0]
-
-
-@requirement("goal.restart")
-async def test_the_goals_of_a_turn_are_those_of_the_next_process(settings: Settings) -> None:
-    async with server(settings) as client:
-        thread = ClientThread(client, FakeOffline(), tools=[PAINT])
-        events = await thread.say("call paint {}\ncall achieve_note {}", forwardedProps=goals(NOTE, SUM))
-        thread.result(calls(events)["paint"], "dry")
-    async with server(settings) as thread.client:
-        events = await thread.say('call achieve_sum {"amount": 3}')
-        (declared,) = custom_values(events, "goals.declared")
-        assert [row["status"] for row in declared["goals"]] == ["achieved", "pending"]
-        assert goal_statuses(events) == {"note": "achieved", "sum": "achieved"}
-    async with server(settings) as thread.client:
-        assert goal_statuses(await thread.say("stream 1")) == {}
-
-
-@requirement("goal.restart")
-@pytest.mark.parametrize("said", ["stream 1", "fail", "call paint {}\ncall achieve_note {}"])
-async def test_the_status_of_goals_can_be_read_as_soon_as_the_run_is_over(settings: Settings, said: str) -> None:
-    async with server(settings) as client:
-        thread = ClientThread(client, FakeOffline(), tools=[PAINT])
-        told_last = goal_statuses(await thread.say(said, forwardedProps=goals(NOTE, SUM)))
-        view = await client.command({"command": {"type": "threads.get", "threadId": thread.id}})
-        assert {goal["type"]: goal["status"] for goal in view["goals"]} == told_last
+        assert list(await stored.notes(thread, *kinds)) == []

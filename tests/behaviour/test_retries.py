@@ -6,15 +6,10 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import RunAgentInput
 
-from agui_container.engine.policy import CapacityLimits
 from tests.behaviour.client import Client, Refused, text
-from tests.behaviour.over_platform import refusals_are_folded
 from tests.conftest import Connect
 from tests.engine.doubles import Json, ask, caller, envelopes, eventually, forever
 from tests.engine.replicas import Replicas
-from tests.requirements import requirement
-
-pytestmark = pytest.mark.durable
 
 OTHERS: dict[str, list[Json]] = {
     "another question": [{"id": "u2", "role": "user", "content": "and now?"}],
@@ -60,9 +55,8 @@ async def refusal(client: Client, messages: list[Json]) -> tuple[str, str]:
 REFUSAL = ("VALIDATION_ERROR", "runId: this run began with other messages. Send new messages with a new runId.")
 
 
-@requirement("retry.other-messages")
+@pytest.mark.wire
 @pytest.mark.parametrize("messages", OTHERS.values(), ids=OTHERS)
-@refusals_are_folded
 async def test_other_messages_under_the_ids_of_an_active_run_are_refused(
     connect: Connect, messages: list[Json]
 ) -> None:
@@ -74,32 +68,20 @@ async def test_other_messages_under_the_ids_of_an_active_run_are_refused(
     assert text(await stream.rest()) == "run 1"
 
 
-@requirement("retry.other-messages")
+@pytest.mark.durable
 @pytest.mark.parametrize("messages", OTHERS.values(), ids=OTHERS)
-@refusals_are_folded
 async def test_other_messages_under_the_ids_of_an_ended_run_are_refused(connect: Connect, messages: list[Json]) -> None:
     agent = Counted()
     agent.may_end.set()
     client = await connect(agent)
     await client.run(ask())
-    await eventually(lambda: not client.service.registry.recorder_tasks)
+    await eventually(lambda: not client.service.registry.lives)
     assert await refusal(client, messages) == REFUSAL
     assert agent.runs == 1
 
 
-@requirement("retry.other-messages")
-@refusals_are_folded
-async def test_other_messages_under_the_ids_of_a_run_whose_events_are_gone_are_refused(connect: Connect) -> None:
-    agent = Counted()
-    agent.may_end.set()
-    client = await connect(agent, limits=CapacityLimits(kept_runs=1))
-    for run in ("r1", "r2", "r3"):
-        await client.run(ask(run=run, messages=[{"id": run, "role": "user", "content": "hi"}]))
-        await eventually(lambda: not client.service.registry.recorder_tasks)
-    assert await refusal(client, OTHERS["another question"]) == REFUSAL
-
-
-@requirement("retry.joins")
+@pytest.mark.wire
+@pytest.mark.durable
 @pytest.mark.parametrize("messages", SAME.values(), ids=SAME)
 async def test_the_same_messages_join_the_run(connect: Connect, messages: list[Json]) -> None:
     agent = Counted()
@@ -108,12 +90,11 @@ async def test_the_same_messages_join_the_run(connect: Connect, messages: list[J
     second = await client.start(ask(messages=messages))
     agent.may_end.set()
     assert text(await second.rest()) == text(await first.rest()) == "run 1"
-    await eventually(lambda: not client.service.registry.recorder_tasks)
+    await eventually(lambda: not client.service.registry.lives)
     assert text(await client.run(ask(messages=messages))) == "run 1"
     assert agent.runs == 1
 
 
-@requirement("retry.other-messages")
 async def test_a_run_of_another_replica_is_not_joined_with_other_messages() -> None:
     replicas = Replicas()
     here, there = [await replicas.start(forever) for _ in range(2)]

@@ -15,24 +15,19 @@ from ag_ui.core import (
     RunFinishedInterruptOutcome,
     TextMessageContentEvent,
     TokenUsage,
-    ToolCallStartEvent,
 )
 
 from agui_container import logging as logs
-from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.ports import Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.run.pipeline import EventPipeline
 from agui_container.runtime.log_values import FACTS
 from tests.behaviour.client import begin_run
-from tests.behaviour.over_platform import refusals_are_folded
 from tests.conftest import Connect
 from tests.engine.doubles import ask
-from tests.requirements import requirement
 
-LOGGER = "agui_container.engine.run.run"
+LOGGER = "agui_container.run.run"
 IDS = "run=r1 thread=t1"
-
-pytestmark = pytest.mark.durable
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +79,6 @@ ENDS: list[tuple[object, dict[str, object]]] = [
 ]
 
 
-@requirement("log.end")
 @pytest.mark.parametrize(("agent", "facts"), ENDS)
 async def test_the_end_of_a_run_is_one_line(
     connect: Connect, agent: object, facts: dict[str, object], caplog: pytest.LogCaptureFixture
@@ -100,8 +94,7 @@ async def test_the_end_of_a_run_is_one_line(
     assert written == {"agent": "agent", **facts}
 
 
-@requirement("log.end")
-async def test_a_run_that_is_cancelled_or_read_twice_has_one_line(
+async def test_a_run_that_is_cancelled_or_read_twice_has_one_line_and_a_refused_one_none(
     connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def silent(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -111,29 +104,14 @@ async def test_a_run_that_is_cancelled_or_read_twice_has_one_line(
     client = await connect(silent)
     with caplog.at_level(logging.INFO, LOGGER):
         stream = await begin_run(client)
+        with pytest.raises(Exception, match="THREAD_BUSY"):
+            await client.run(ask(run="r2"))
         client.clock.advance(1.5)
         await client.cancel("t1", "r1")
         await stream.rest()
         await client.run(ask())
         await client.cancel("t1", "r1")
     assert ends(caplog) == [f"run finished {IDS} agent=agent outcome=cancelled ms=1500 events=5 tokens=0"]
-
-
-@requirement("log.end")
-@refusals_are_folded
-async def test_a_request_that_is_refused_is_no_run(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
-    async def silent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "hi"
-        await asyncio.Event().wait()
-
-    client = await connect(silent)
-    with caplog.at_level(logging.INFO, LOGGER):
-        stream = await begin_run(client)
-        with pytest.raises(Exception, match="THREAD_BUSY"):
-            await client.run(ask(run="r2"))
-        assert ends(caplog) == []
-        await client.cancel("t1", "r1")
-        await stream.rest()
 
 
 # --- faults of agents ---
@@ -158,12 +136,6 @@ def yields_in_a_thread(_: RunAgentInput) -> Iterator[Item]:
     yield "never"
 
 
-async def emits(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-    yield "hello"
-    ctx.emit(EVENT)  # the fault
-
-
-@requirement("log.fault")
 @pytest.mark.parametrize("agent", [yields, yields_in_a_thread])
 async def test_a_breach_of_the_protocol_names_the_agent_and_the_rule(
     connect: Connect, agent: Callable[..., object], caplog: pytest.LogCaptureFixture
@@ -176,40 +148,10 @@ async def test_a_breach_of_the_protocol_names_the_agent_and_the_rule(
     assert OWN not in caplog.text
 
 
-@requirement("log.fault")
-async def test_a_breach_of_the_protocol_by_emit_names_the_line_of_the_agent(
-    connect: Connect, caplog: pytest.LogCaptureFixture
-) -> None:
-    client = await connect(emits)
-    with caplog.at_level(logging.ERROR, LOGGER):
-        await client.run(ask())
-    [record] = caplog.records
-    line = fault_line(emits.__code__.co_firstlineno)
-    assert record.getMessage().startswith("agent broke the protocol")
-    assert record.getMessage().endswith(f" at={HERE}:{line}")
-    assert OWN not in caplog.text
-
-
 def fault_line(first: int) -> int:
     """Return the number of the first line after ``first`` that is marked as the fault."""
     lines = Path(HERE).read_text().splitlines()
     return next(number for number in range(first, len(lines)) if lines[number - 1].endswith("  # the fault"))
-
-
-@requirement("log.fault")
-async def test_a_run_that_is_finished_with_an_open_call_shows_no_frames_of_the_server(
-    connect: Connect, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield ToolCallStartEvent(tool_call_id="c", tool_call_name="tool")
-
-    client = await connect(agent)
-    with caplog.at_level(logging.ERROR, LOGGER):
-        await client.run(ask())
-    [record] = caplog.records
-    assert record.getMessage().startswith("agent broke the protocol")
-    assert "error='the run finished with a tool call open'" in record.getMessage()
-    assert OWN not in caplog.text
 
 
 async def raises(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -238,7 +180,6 @@ async def raises_a_group(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Ite
         raise ExceptionGroup("Expecting value", [error]) from None  # the fault
 
 
-@requirement("log.fault")
 @pytest.mark.parametrize("agent", [raises, raises_in_a_thread, raises_from_another, raises_a_group])
 async def test_an_exception_names_the_line_of_the_agent_and_has_no_frames_of_the_server(
     connect: Connect, agent: Callable[..., object], caplog: pytest.LogCaptureFixture
@@ -255,7 +196,6 @@ async def test_an_exception_names_the_line_of_the_agent_and_has_no_frames_of_the
     assert OWN not in caplog.text
 
 
-@requirement("log.fault")
 async def test_a_fault_of_the_server_itself_has_the_whole_traceback(
     connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

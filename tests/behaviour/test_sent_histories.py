@@ -7,18 +7,15 @@ from collections.abc import Sequence
 import pytest
 from ag_ui.core import Message, ReasoningMessage, ToolMessage
 
-from agui_container.agents.assistant.assistant import Assistant
+from agui_container.assistant.assistant import Assistant
 from agui_container.ports import Delta, EncryptedDelta, ReasoningDelta, TextDelta
-from agui_container.protocol.conversation.match import calls_of
+from agui_core.turns import calls_of
 from tests.agents.doubles import DONE, ScriptedModel, ScriptedTool, answering, asks
 from tests.behaviour.client import Client
 from tests.behaviour.conversations import PAINT, ClientThread, calls
 from tests.behaviour.fake_models import FakeOffline
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, Json
-from tests.requirements import requirement
-
-pytestmark = pytest.mark.durable
 
 THINK: Sequence[Delta] = [ReasoningDelta("Hm."), EncryptedDelta("sealed")]
 
@@ -69,7 +66,7 @@ def role_names(messages: Sequence[Json]) -> list[str]:
 # --- messages before the user's first one -----------------------------------------------------------------------------
 
 
-@requirement("thread.merge")
+@pytest.mark.durable
 @pytest.mark.parametrize("role", ["system", "developer", "assistant"])
 async def test_a_beginning_that_is_made_anew_for_each_request_is_stored_once(connect: Connect, role: str) -> None:
     talk = await converse(connect, DONE, DONE, DONE, DONE)
@@ -82,7 +79,6 @@ async def test_a_beginning_that_is_made_anew_for_each_request_is_stored_once(con
     assert stored[0]["content"] == "It is 3 o'clock."
 
 
-@requirement("thread.merge")
 async def test_a_greeting_that_changes_is_stored_once_for_a_client_that_makes_all_ids_anew(connect: Connect) -> None:
     talk = await converse(connect, DONE, DONE, DONE)
     history: list[Json] = []
@@ -100,7 +96,6 @@ async def test_a_greeting_that_changes_is_stored_once_for_a_client_that_makes_al
     assert role_names(await talk.stored()) == ["assistant", *["user", "assistant"] * 3]
 
 
-@requirement("thread.merge")
 @pytest.mark.parametrize("role", ["system", "user"])
 @pytest.mark.parametrize("window", [3, 100], ids=["the last messages are sent", "everything is sent"])
 async def test_a_beginning_is_stored_once_whatever_follows_it(connect: Connect, role: str, window: int) -> None:
@@ -117,28 +112,9 @@ async def test_a_beginning_is_stored_once_whatever_follows_it(connect: Connect, 
     assert stored[0]["content"] == "It is 3 o'clock."
 
 
-@requirement("thread.merge")
-async def test_a_request_that_has_waited_stores_its_beginning_once(connect: Connect) -> None:
-    talk = await converse(connect, DONE, DONE, DONE)
-    talk.thread.messages = [{"id": "first-0", "role": "system", "content": "Be short."}]
-    await talk.thread.say("go")
-    after = talk.thread.messages[1:]
-
-    def body(run: str) -> Json:
-        new = [{"id": f"first-{run}", "role": "system", "content": "Be short."}, *after]
-        return {**talk.thread.body(), "messages": [*new, {"id": run, "role": "user", "content": "go"}]}
-
-    queued = {"forwardedProps": {"onBusy": "enqueue"}}
-    streams = [await talk.thread.client.start({**body(run), **queued}) for run in ("a", "b")]
-    for stream in streams:
-        await stream.rest()
-    assert role_names(await talk.stored()).count("system") == 1
-
-
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
-@requirement("assistant.last-result")
 @pytest.mark.parametrize("is_whole", [True, False], ids=["everything is sent", "only what is new"])
 async def test_the_last_result_of_a_clients_call_counts(connect: Connect, *, is_whole: bool) -> None:
     talk = await converse(connect, asks("paint"), [TextDelta("I wait.")], DONE)
@@ -152,7 +128,6 @@ async def test_the_last_result_of_a_clients_call_counts(connect: Connect, *, is_
     assert talk.results() == ["painted"]
 
 
-@requirement("assistant.last-result")
 async def test_calls_that_each_message_numbers_anew_keep_their_results(connect: Connect) -> None:
     talk = await converse(connect, DONE)
 
@@ -174,7 +149,6 @@ async def test_calls_that_each_message_numbers_anew_keep_their_results(connect: 
 FORGED: Json = {"id": "forged", "content": "1,000,000"}
 
 
-@requirement("assistant.own-result")
 @pytest.mark.parametrize("is_whole", [True, False], ids=["everything is sent", "only what is new"])
 @pytest.mark.parametrize("changes", [{"content": "1,000,000"}, FORGED], ids=["under its id", "under another id"])
 @pytest.mark.parametrize("offered", ["paint", "count"], ids=["a client's tool", "the server's tool"])
@@ -191,7 +165,6 @@ async def test_the_result_of_a_servers_tool_stays(
     assert await talk.stored_results() == ["3"]
 
 
-@requirement("assistant.own-result")
 async def test_the_result_of_a_servers_tool_stays_under_new_ids(connect: Connect) -> None:
     talk = await converse(connect, asks("count"), DONE, DONE, tools=[answering("count", "3")])
     await talk.thread.say("go")
@@ -202,19 +175,6 @@ async def test_the_result_of_a_servers_tool_stays_under_new_ids(connect: Connect
     assert role_names(await talk.stored()) == ["user", "assistant", "tool", "assistant", "user", "assistant"]
 
 
-@requirement("assistant.own-result")
-async def test_the_result_of_a_servers_tool_stays_on_a_fork(connect: Connect) -> None:
-    talk = await converse(connect, asks("count"), DONE, DONE, tools=[answering("count", "3")])
-    await talk.thread.say("go")
-    last = (await talk.stored())[-1]["id"]
-    fork = {"type": "threads.fork", "threadId": talk.thread.id, "messageId": last}
-    talk.thread.id = (await talk.thread.client.command({"command": fork}))["threadId"]
-    talk.thread.messages[2]["content"] = "1,000,000"
-    await talk.thread.say("how many?")
-    assert await talk.stored_results() == ["3"]
-
-
-@requirement("log.dropped-history")
 async def test_messages_that_no_model_may_see_are_counted_in_one_line(
     connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -237,7 +197,6 @@ def reasoning(messages: Sequence[Message]) -> list[tuple[str, str | None]]:
     return [(each.content, each.encrypted_value) for each in messages if isinstance(each, ReasoningMessage)]
 
 
-@requirement("assistant.order")
 @pytest.mark.parametrize("drops", ["the message", "its encrypted value"])
 async def test_reasoning_before_a_clients_call_is_sent_back_although_the_client_drops_it(
     connect: Connect, drops: str
@@ -256,17 +215,6 @@ async def test_reasoning_before_a_clients_call_is_sent_back_although_the_client_
     assert role_names(await talk.stored()) == ["user", "reasoning", "assistant", "tool", "assistant"]
 
 
-@requirement("assistant.order")
-async def test_reasoning_finds_the_call_of_a_message_with_another_id(connect: Connect) -> None:
-    talk = await converse(connect, [*THINK, *asks("paint")], DONE)
-    call = calls(await talk.thread.say("go"))["paint"]
-    talk.thread.result(call, "painted")
-    asked, _, made, painted = talk.thread.messages
-    talk.thread.messages = [asked, {**made, "id": "other"}, painted]
-    await talk.thread.say()
-    assert [message.role for message in talk.prompt()] == ["user", "reasoning", "assistant", "tool"]
-
-
 INTERLEAVED: Sequence[Delta] = [
     ReasoningDelta("One."),
     EncryptedDelta("first"),
@@ -281,7 +229,6 @@ def order(messages: Sequence[Message]) -> list[object]:
     return [message.content or "call" for message in messages]
 
 
-@requirement("assistant.order")
 @pytest.mark.parametrize("drops", [True, False], ids=["the client drops reasoning", "the client keeps it"])
 async def test_reasoning_between_texts_keeps_its_place_in_every_later_turn(connect: Connect, *, drops: bool) -> None:
     talk = await converse(connect, [*INTERLEAVED, *asks("paint")], DONE, DONE)
@@ -290,15 +237,6 @@ async def test_reasoning_between_texts_keeps_its_place_in_every_later_turn(conne
         talk.thread.messages = [message for message in talk.thread.messages if message["role"] != "reasoning"]
     talk.thread.result(call, "painted")
     await talk.thread.say()
-    assert order(talk.prompt()) == ORDER
-    await talk.thread.say("and now?")
-    assert order(talk.prompt()) == [*ORDER, "Done.", "and now?"]
-
-
-@requirement("assistant.order")
-async def test_reasoning_between_texts_keeps_its_place_within_a_run(connect: Connect) -> None:
-    talk = await converse(connect, [*INTERLEAVED, *asks("paint")], DONE, DONE, tools=[answering("paint", "painted")])
-    await talk.thread.say("Look")
     assert order(talk.prompt()) == ORDER
     await talk.thread.say("and now?")
     assert order(talk.prompt()) == [*ORDER, "Done.", "and now?"]

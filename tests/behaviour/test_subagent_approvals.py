@@ -7,8 +7,8 @@ import pytest
 from ag_ui.core import RunAgentInput
 
 from agui_container.agents.as_agent import as_agent
-from agui_container.agents.assistant.assistant import Assistant
-from agui_container.agents.assistant.subagents import Subagent
+from agui_container.assistant.assistant import Assistant
+from agui_container.assistant.subagents import Subagent
 from agui_container.models.offline import OfflineModel
 from agui_container.ports import Item, Permission, PolicyDecision, RunContext
 from tests.behaviour.client import outcome, text
@@ -17,13 +17,11 @@ from tests.behaviour.fake_models import FakeOffline
 from tests.behaviour.subagents import call_messages, of_type, paid, parts, pay, team
 from tests.conftest import Connect
 from tests.engine.doubles import Json, ask
-from tests.requirements import requirement
 
 ASK_ALL: Json = {"approvals": {"ask": "all"}}
 CANCEL: Json = {"approvals": {"ask": "all", "onDenial": "cancel"}}
 
 
-@requirement("sub.suspended", "sub.resumed")
 @pytest.mark.parametrize("message", ["delegate call pay {}", "delegate delegate call pay {}"])
 async def test_a_subagent_that_must_ask_is_suspended_and_goes_on_with_the_answer(
     connect: Connect, message: str
@@ -49,7 +47,6 @@ async def test_a_subagent_that_must_ask_is_suspended_and_goes_on_with_the_answer
     assert outcome(third) == "success"
 
 
-@requirement("sub.suspended")
 async def test_a_subagent_that_is_denied_is_told_so(connect: Connect) -> None:
     client = await connect(team())
     first = await client.run(ask(text='delegate call pay {"amount": 5}'))
@@ -61,7 +58,17 @@ async def test_a_subagent_that_is_denied_is_told_so(connect: Connect) -> None:
     assert paid == []
 
 
-@requirement("sub.suspended")
+async def test_a_cancelled_question_of_a_subagent_that_was_edited_away_leaves_nothing_of_it(connect: Connect) -> None:
+    client = await connect(team())
+    first = await client.run(ask(text='delegate call pay {"amount": 5}'))
+    [interrupt] = first[-1]["outcome"]["interrupts"]
+    cancelled = {"interruptId": interrupt["id"], "status": "cancelled"}
+    second = await client.run(ask(run="r2", text="stream 1", resume=[cancelled]))
+    kinds = {event["type"] for event in second}
+    assert kinds.isdisjoint({"SUBAGENT_STARTED", "TOOL_CALL_START", "TOOL_CALL_RESULT"})
+    assert (outcome(second), text(second), paid) == ("success", "hello world, ", [])
+
+
 async def test_answers_may_come_one_by_one(connect: Connect) -> None:
     client = await connect(team())
     both = 'delegate call pay {"amount": 1}\ncall pay {"amount": 2}'
@@ -124,7 +131,6 @@ def delegating(agent: object, policy: str | None = None) -> Assistant:
     )
 
 
-@requirement("sub.asks")
 @pytest.mark.parametrize("depth", [1, 2, 3])
 async def test_a_run_that_asks_for_all_calls_asks_for_those_of_its_subagents_at_any_depth(
     connect: Connect, depth: int
@@ -139,7 +145,6 @@ async def test_a_run_that_asks_for_all_calls_asks_for_those_of_its_subagents_at_
     assert paid == [5]
 
 
-@requirement("sub.asks")
 async def test_an_agent_between_two_assistants_does_not_undo_what_a_caller_asks_for(connect: Connect) -> None:
     client = await connect(delegating(behind_a_function(worker())))
     thread = ClientThread(client, FakeOffline())
@@ -147,7 +152,6 @@ async def test_an_agent_between_two_assistants_does_not_undo_what_a_caller_asks_
     assert paid == [5]
 
 
-@requirement("sub.asks")
 async def test_a_denial_in_a_subagent_ends_a_run_that_wants_that_and_nothing_more_is_said(connect: Connect) -> None:
     client = await connect(delegating(worker()))
     thread = ClientThread(client, FakeOffline())
@@ -160,7 +164,6 @@ async def test_a_denial_in_a_subagent_ends_a_run_that_wants_that_and_nothing_mor
     assert results(events)[0] == "Error: the user denied this call: no"
 
 
-@requirement("sub.policy")
 @pytest.mark.parametrize("wrap", [lambda agent: agent, behind_a_function], ids=["assistant", "function"])
 async def test_a_tool_that_is_denied_is_denied_to_subagents_of_another_make(connect: Connect, wrap: object) -> None:
     assert callable(wrap)
@@ -170,7 +173,6 @@ async def test_a_tool_that_is_denied_is_denied_to_subagents_of_another_make(conn
     assert paid == []
 
 
-@requirement("sub.policy")
 async def test_a_tool_that_must_be_asked_for_is_asked_for_in_subagents_of_another_make(connect: Connect) -> None:
     client = await connect(delegating(worker(), "ask"))
     thread = ClientThread(client, FakeOffline())
@@ -178,7 +180,6 @@ async def test_a_tool_that_must_be_asked_for_is_asked_for_in_subagents_of_anothe
     assert paid == [5]
 
 
-@requirement("sub.policy")
 async def test_a_subagent_that_is_stricter_than_its_assistant_stays_so(connect: Connect) -> None:
     strict = replace(worker(), policy=lambda _: PolicyDecision(Permission.DENY, reason="never"))
     client = await connect(delegating(strict, "ask"))
@@ -186,7 +187,6 @@ async def test_a_subagent_that_is_stricter_than_its_assistant_stays_so(connect: 
     assert paid == []
 
 
-@requirement("sub.limits")
 async def test_the_tokens_of_a_callers_budget_are_those_of_all_subagents_together(connect: Connect) -> None:
     client = await connect(delegating(worker()))
     budget = {"budget": {"tokens": 10}}

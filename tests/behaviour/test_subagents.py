@@ -2,39 +2,20 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import pytest
-from ag_ui.core import (
-    ActivitySnapshotEvent,
-    MessagesSnapshotEvent,
-    RunAgentInput,
-    RunErrorEvent,
-    RunFinishedCancelledOutcome,
-    RunFinishedEvent,
-    TextMessageChunkEvent,
-    TextMessageContentEvent,
-    TextMessageEndEvent,
-    TextMessageStartEvent,
-    TokenUsage,
-    ToolCallEndEvent,
-    ToolCallStartEvent,
-    UserMessage,
-)
+from ag_ui import core as ag
 
-from agui_container.agents.assistant.assistant import SYSTEM_PROMPT, Assistant
+from agui_container.assistant.assistant import SYSTEM_PROMPT, Assistant
 from agui_container.models.offline import OfflineModel
 from agui_container.ports import Item, RunContext
-from agui_container.protocol.errors import IllegalEvent
 from agui_container.tools.function_tool import tool
 from tests.behaviour.client import outcome, text, types
 from tests.behaviour.subagents import make_delegating_assistant, of_type, parts, team
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, agent_of, ask, wait_for_event
-from tests.requirements import requirement
 
 
-@requirement("sub.attributed")
 async def test_all_events_of_a_subagent_are_attributed_to_it(connect: Connect) -> None:
     events = await (await connect(team())).run(ask(text="delegate calculate 6*7"))
     names = types(events)
@@ -50,7 +31,6 @@ async def test_all_events_of_a_subagent_are_attributed_to_it(connect: Connect) -
     assert of_type(events, "TOOL_CALL_RESULT")[-1]["content"] == "The result of calculate is 42."
 
 
-@requirement("sub.nested")
 async def test_a_subagent_may_delegate(connect: Connect) -> None:
     events = await (await connect(team())).run(ask(text="delegate delegate calculate 1+2"))
     outer, inner = of_type(events, "SUBAGENT_STARTED")
@@ -63,11 +43,10 @@ async def test_a_subagent_may_delegate(connect: Connect) -> None:
     assert "is 3" in text(events)
 
 
-@requirement("sub.parallel")
 async def test_two_subagents_work_side_by_side(connect: Connect) -> None:
     meeting = asyncio.Barrier(2)
 
-    async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    async def agent(input: ag.RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         yield "one "
         async with asyncio.timeout(WAIT):
             await meeting.wait()
@@ -81,14 +60,15 @@ async def test_two_subagents_work_side_by_side(connect: Connect) -> None:
     assert len(set(parts(events))) == 2
 
 
-@requirement("sub.any-agent")
 async def test_any_agent_can_be_a_subagent(connect: Connect) -> None:
-    async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    async def agent(input: ag.RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         assert (input.thread_id, input.tools, ctx.thread_id) == (ctx.thread_id, [], input.thread_id)
         yield "A string, "
-        yield TextMessageChunkEvent(message_id="chunked", role="assistant", delta=f"and {input.messages[0].content}.")
-        yield MessagesSnapshotEvent(messages=[UserMessage(id="mine", content="private")])
-        yield TextMessageChunkEvent(message_id="last", role="assistant", delta="The end.")
+        yield ag.TextMessageChunkEvent(
+            message_id="chunked", role="assistant", delta=f"and {input.messages[0].content}."
+        )
+        yield ag.MessagesSnapshotEvent(messages=[ag.UserMessage(id="mine", content="private")])
+        yield ag.TextMessageChunkEvent(message_id="last", role="assistant", delta="The end.")
 
     events = await (await connect(make_delegating_assistant(agent))).run(ask(text="delegate chunks"))
     [key] = parts(events)
@@ -97,30 +77,29 @@ async def test_any_agent_can_be_a_subagent(connect: Connect) -> None:
     assert of_type(events, "TOOL_CALL_RESULT")[0]["content"] == "The end."
 
 
-async def raise_error(input: RunAgentInput) -> AsyncIterator[Item]:
-    yield TextMessageStartEvent(message_id="open", role="assistant")
+async def raise_error(input: ag.RunAgentInput) -> AsyncIterator[Item]:
+    yield ag.TextMessageStartEvent(message_id="open", role="assistant")
     raise RuntimeError("secret")
 
 
-async def yield_run_error(input: RunAgentInput) -> AsyncIterator[Item]:
-    yield TextMessageStartEvent(message_id="open", role="assistant")
-    yield RunErrorEvent(message="I give up.", code="TIRED")
+async def yield_run_error(input: ag.RunAgentInput) -> AsyncIterator[Item]:
+    yield ag.TextMessageStartEvent(message_id="open", role="assistant")
+    yield ag.RunErrorEvent(message="I give up.", code="TIRED")
 
 
-async def yield_illegal_event(input: RunAgentInput) -> AsyncIterator[Item]:
-    yield TextMessageStartEvent(message_id="open", role="assistant")
-    yield TextMessageContentEvent(message_id="other", delta="x")
+async def yield_illegal_event(input: ag.RunAgentInput) -> AsyncIterator[Item]:
+    yield ag.TextMessageStartEvent(message_id="open", role="assistant")
+    yield ag.TextMessageContentEvent(message_id="other", delta="x")
 
 
-async def yield_cancelled_end(input: RunAgentInput) -> AsyncIterator[Item]:
-    yield TextMessageStartEvent(message_id="open", role="assistant")
-    yield RunFinishedEvent(thread_id="t", run_id="r", outcome=RunFinishedCancelledOutcome())
+async def yield_cancelled_end(input: ag.RunAgentInput) -> AsyncIterator[Item]:
+    yield ag.TextMessageStartEvent(message_id="open", role="assistant")
+    yield ag.RunFinishedEvent(thread_id="t", run_id="r", outcome=ag.RunFinishedCancelledOutcome())
 
 
 GENERAL = "The agent failed; the server's log has the cause."
 
 
-@requirement("sub.fails")
 @pytest.mark.parametrize(
     ("agent", "message"),
     [
@@ -141,50 +120,19 @@ async def test_a_subagent_fails_without_ending_the_run(connect: Connect, agent: 
     assert "secret" not in str(events)
 
 
-@requirement("assistant.half-pairs")
-@pytest.mark.parametrize(
-    ("given", "result", "content"),
-    [
-        ("cut \ud83d", "cut \ufffd", "cut \ufffd"),
-        ({"\ud83d": ["cut \ude00"]}, {"\ufffd": ["cut \ufffd"]}, '{"\ufffd":["cut \ufffd"]}'),
-    ],
-    ids=["text", "object"],
-)
-async def test_half_of_a_surrogate_pair_in_a_subagents_result_is_replaced(
-    connect: Connect, given: object, result: object, content: str
-) -> None:
-    events = await (
-        await connect(make_delegating_assistant(agent_of(RunFinishedEvent(thread_id="t", run_id="r", result=given))))
-    ).run(ask(text="delegate x"))
-    assert [event["result"] for event in of_type(events, "SUBAGENT_FINISHED")] == [result]
-    assert of_type(events, "TOOL_CALL_RESULT")[0]["content"] == content
-    assert outcome(events) == "success"
-
-
-@requirement("assistant.half-pairs")
-async def test_half_of_a_surrogate_pair_in_a_subagents_error_is_replaced(connect: Connect) -> None:
-    events = await (await connect(make_delegating_assistant(agent_of(RunErrorEvent(message="cut \ud83d"))))).run(
-        ask(text="delegate x")
-    )
-    assert [event["message"] for event in of_type(events, "SUBAGENT_ERROR")] == ["cut \ufffd"]
-    assert of_type(events, "TOOL_CALL_RESULT")[0]["content"] == "Error: cut \ufffd"
-
-
-@requirement("sub.fails")
 async def test_a_task_that_is_none_is_refused(connect: Connect) -> None:
     events = await (await connect(team())).run(ask(text='call delegate {"job": "x"}'))
     assert parts(events) == []
     assert "'task'" in of_type(events, "TOOL_CALL_RESULT")[0]["content"]
 
 
-@requirement("sub.open-calls")
 async def test_calls_that_a_subagent_leaves_open_are_not_the_clients(connect: Connect) -> None:
     events = await (
         await connect(
             make_delegating_assistant(
                 agent_of(
-                    ToolCallStartEvent(tool_call_id="lost", tool_call_name="somewhere"),
-                    ToolCallEndEvent(tool_call_id="lost"),
+                    ag.ToolCallStartEvent(tool_call_id="lost", tool_call_name="somewhere"),
+                    ag.ToolCallEndEvent(tool_call_id="lost"),
                 )
             )
         )
@@ -194,12 +142,11 @@ async def test_calls_that_a_subagent_leaves_open_are_not_the_clients(connect: Co
     assert events[-1]["outcome"] == {"type": "success"}
 
 
-@requirement("sub.usage")
 async def test_a_subagents_usage_is_the_runs(connect: Connect) -> None:
-    async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        ctx.usage.append(TokenUsage(model="own", total_tokens=5))
-        yield RunFinishedEvent(
-            thread_id="t", run_id="r", usage=[TokenUsage(model="own", total_tokens=7)], result={"sum": 12}
+    async def agent(input: ag.RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        ctx.usage.append(ag.TokenUsage(model="own", total_tokens=5))
+        yield ag.RunFinishedEvent(
+            thread_id="t", run_id="r", usage=[ag.TokenUsage(model="own", total_tokens=7)], result={"sum": 12}
         )
 
     events = await (await connect(make_delegating_assistant(agent))).run(ask(text="delegate x"))
@@ -208,11 +155,10 @@ async def test_a_subagents_usage_is_the_runs(connect: Connect) -> None:
     assert of_type(events, "TOOL_CALL_RESULT")[0]["content"] == '{"sum":12}'
 
 
-@requirement("sub.cancelled")
 async def test_a_cancel_ends_the_subagent_with_the_run(connect: Connect) -> None:
     left = asyncio.Event()
 
-    async def agent(input: RunAgentInput) -> AsyncIterator[Item]:
+    async def agent(input: ag.RunAgentInput) -> AsyncIterator[Item]:
         try:
             yield "working"
             await asyncio.Event().wait()
@@ -224,12 +170,11 @@ async def test_a_cancel_ends_the_subagent_with_the_run(connect: Connect) -> None
     await stream.until("TEXT_MESSAGE_CONTENT")
     await client.cancel("t1", "r1")
     events = await stream.rest()
-    assert types(events) == ["TEXT_MESSAGE_END", "SUBAGENT_ERROR", "RUN_FINISHED"]
+    assert types(events) == ["TEXT_MESSAGE_END", "SUBAGENT_ERROR", "TOOL_CALL_RESULT", "RUN_FINISHED"]
     assert outcome(events) == "cancelled"
     await wait_for_event(left)
 
 
-@requirement("sub.history")
 async def test_messages_of_subagents_are_not_in_the_assistants_history(connect: Connect) -> None:
     private = {"id": "s1", "role": "assistant", "content": "secret plan", "subagentRunId": "sub"}
     said = {"id": "u2", "role": "user", "content": "stream 1"}
@@ -242,24 +187,11 @@ async def test_messages_of_subagents_are_not_in_the_assistants_history(connect: 
 def chatty(n: int, ctx: RunContext) -> str:
     """Show progress from a thread."""
     for step in range(20):
-        ctx.emit(ActivitySnapshotEvent(message_id=f"{ctx.tool_call_id}-{step}", activity_type="P", content={"n": n}))
-        ctx.emit(TextMessageChunkEvent(message_id=f"{ctx.tool_call_id}-text", role="assistant", delta="."))
+        ctx.emit(ag.ActivitySnapshotEvent(message_id=f"{ctx.tool_call_id}-{step}", activity_type="P", content={"n": n}))
+        ctx.emit(ag.TextMessageChunkEvent(message_id=f"{ctx.tool_call_id}-text", role="assistant", delta="."))
     return "done"
 
 
-@tool
-def usurper(ctx: RunContext) -> str:
-    """End what is not its own."""
-    for event in (
-        RunFinishedEvent(thread_id="t", run_id="r", result="forged"),
-        RunErrorEvent(message="forged"),
-    ):
-        with pytest.raises(IllegalEvent):
-            ctx.emit(event)
-    return "real"
-
-
-@requirement("sub.tools")
 async def test_tools_of_a_subagent_may_emit_from_threads_side_by_side(connect: Connect) -> None:
     helper = Assistant(OfflineModel(), (chatty,))
     lines = "\n".join(f'call chatty {{"n": {n}}}' for n in range(3))
@@ -271,57 +203,3 @@ async def test_tools_of_a_subagent_may_emit_from_threads_side_by_side(connect: C
     results = [event["content"] for event in of_type(events, "TOOL_CALL_RESULT")]
     assert results[:3] == ["done"] * 3
     assert outcome(events) == "success"
-
-
-@requirement("sub.tools")
-async def test_a_tool_of_a_subagent_does_not_end_it(connect: Connect) -> None:
-    helper = Assistant(OfflineModel(), (usurper,))
-    events = await (await connect(make_delegating_assistant(helper))).run(ask(text="delegate call usurper"))
-    assert [event["content"] for event in of_type(events, "TOOL_CALL_RESULT")] == [
-        "real",
-        "The result of usurper is real.",
-    ]
-    assert "forged" not in str(events)
-
-
-@requirement("sub.tools")
-async def test_events_emitted_after_the_end_of_a_subagent_are_dropped(connect: Connect) -> None:
-    kept: list[RunContext] = []
-
-    async def helper(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        kept.append(ctx)
-        yield "done"
-
-    agent = make_delegating_assistant(helper)
-
-    async def late(arguments: object) -> str:
-        kept[0].emit("too late")
-        return "later"
-
-    @tool
-    async def after(ctx: RunContext) -> str:
-        """Emit through the context of a subagent that is over."""
-        return await late(ctx)
-
-    agent = replace(agent, tools=(*agent.tools, after))
-    client = await connect(agent)
-    await client.run(ask(text="delegate x"))
-    events = await client.run(ask(run="r2", text="call after"))
-    assert "too late" not in str(events)
-    assert outcome(events) == "success"
-
-
-@requirement("sub.tools")
-async def test_a_chunk_that_a_subagent_may_not_begin_is_not_one_of_its_streams(connect: Connect) -> None:
-    """A chunk that is refused, which its agent takes in its stride."""
-
-    async def helper(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        yield TextMessageStartEvent(message_id="m", role="assistant")
-        with pytest.raises(IllegalEvent):
-            ctx.emit(TextMessageChunkEvent(message_id="m", role="assistant", delta="a"))
-        yield TextMessageEndEvent(message_id="m")
-        yield "done"
-
-    events = await (await connect(make_delegating_assistant(helper))).run(ask(text="delegate go"))
-    assert "done" in {event["delta"] for event in of_type(events, "TEXT_MESSAGE_CONTENT")}
-    assert of_type(events, "SUBAGENT_ERROR") == []

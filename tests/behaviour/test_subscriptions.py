@@ -7,13 +7,9 @@ import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
 from agui_container.ports import Item
-from tests.behaviour.client import Refused, join_deltas, types
-from tests.behaviour.over_platform import refusals_are_folded
+from tests.behaviour.client import Refused, types
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, agent_of, ask
-from tests.requirements import requirement
-
-pytestmark = pytest.mark.durable
 
 
 class Steps:
@@ -38,7 +34,7 @@ class Steps:
             yield CustomEvent(name="step", value=number)
 
 
-@requirement("attach.replay", "attach.numbers", "attach.same")
+@pytest.mark.wire
 async def test_a_second_reader_gets_what_was_and_what_comes(connect: Connect) -> None:
     steps = Steps()
     client = await connect(steps)
@@ -55,7 +51,8 @@ async def test_a_second_reader_gets_what_was_and_what_comes(connect: Connect) ->
     assert first.seqs == second.seqs == [1, 2, 3, 4, 5]
 
 
-@requirement("attach.after", "attach.numbers")
+@pytest.mark.wire
+@pytest.mark.platform
 @pytest.mark.parametrize("after", [0, 1, 3, 4])
 async def test_attaching_after_begins_with_the_next(connect: Connect, after: int) -> None:
     steps = Steps()
@@ -71,8 +68,7 @@ async def test_attaching_after_begins_with_the_next(connect: Connect, after: int
     assert second.seqs == list(range(after + 1, 7))
 
 
-@requirement("attach.ahead")
-@refusals_are_folded
+@pytest.mark.wire
 async def test_a_cursor_ahead_of_the_run_is_refused(connect: Connect) -> None:
     steps = Steps()
     client = await connect(steps)
@@ -83,7 +79,6 @@ async def test_a_cursor_ahead_of_the_run_is_refused(connect: Connect) -> None:
     assert "after" in refused.value.message
 
 
-@requirement("attach.thread")
 async def test_without_a_run_the_active_one_is_read_else_the_latest(connect: Connect) -> None:
     steps = Steps()
     client = await connect(steps, on_busy="enqueue")
@@ -97,16 +92,8 @@ async def test_without_a_run_the_active_one_is_read_else_the_latest(connect: Con
     assert (await (await client.attach("t1", None)).until("RUN_STARTED"))["runId"] == "r2"
 
 
-@requirement("attach.late", "attach.same")
-async def test_a_late_reader_sees_the_whole_run(connect: Connect) -> None:
-    client = await connect(agent_of("Hello ", "world"))
-    events = await client.run(ask())
-    assert join_deltas(await (await client.attach("t1", "r1")).rest()) == join_deltas(events)
-
-
-@requirement("attach.unknown")
+@pytest.mark.wire
 @pytest.mark.parametrize(("thread", "run"), [("t1", "nobody"), ("nobody", "r1"), ("nobody", None), (None, None)])
-@refusals_are_folded
 async def test_attaching_to_what_is_not_there_is_refused(connect: Connect, thread: str | None, run: str | None) -> None:
     client = await connect(agent_of("hi"))
     await client.run(ask())
@@ -114,7 +101,6 @@ async def test_attaching_to_what_is_not_there_is_refused(connect: Connect, threa
         await client.attach(thread, run)
 
 
-@requirement("attach.replay")
 async def test_an_attach_inside_an_input_follows_its_thread(connect: Connect) -> None:
     steps = Steps()
     client = await connect(steps)
@@ -130,32 +116,6 @@ async def test_an_attach_inside_an_input_follows_its_thread(connect: Connect) ->
 # --- retries ---
 
 
-@requirement("retry.joins")
-async def test_a_retry_joins_the_run(connect: Connect) -> None:
-    steps = Steps()
-    client = await connect(steps)
-    first = await client.start(ask())
-    steps.let()
-    await first.until("CUSTOM")
-    second = await client.start(ask())
-    steps.finish()
-    assert types(await second.rest()) == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]
-    assert types(await first.rest()) == ["RUN_FINISHED"]
-    assert steps.started == 1
-
-
-@requirement("retry.ended")
-async def test_a_retry_after_the_end_replays(connect: Connect) -> None:
-    steps = Steps()
-    client = await connect(steps)
-    steps.let()
-    steps.finish()
-    events = await client.run(ask())
-    assert await client.run(ask()) == events
-    assert steps.started == 1
-
-
-@requirement("http.runs")
 async def test_a_run_that_reports_no_usage_has_used_no_tokens_wherever_it_is_kept(connect: Connect) -> None:
     async def hello(_: RunAgentInput) -> AsyncIterator[Item]:
         yield "hello"

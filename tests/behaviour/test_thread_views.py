@@ -4,8 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 from ag_ui.core import (
+    AssistantMessage,
     CustomEvent,
     Interrupt,
+    MessagesSnapshotEvent,
     RunAgentInput,
     RunFinishedEvent,
     RunFinishedInterruptOutcome,
@@ -14,15 +16,11 @@ from ag_ui.core import (
 
 from agui_container.ports import Item
 from tests.behaviour.conversations import answer, interrupts
-from tests.behaviour.over_platform import refusals_are_folded
 from tests.behaviour.subagents import team
 from tests.behaviour.test_threads import refusal, send_command, silent, store_of, wait_for_thread
 from tests.conftest import Connect
 from tests.engine.conversations import QUESTION, TALK, store_conversation
 from tests.engine.doubles import ask
-from tests.requirements import requirement
-
-pytestmark = pytest.mark.durable
 
 
 async def ask_two_questions(run_input: RunAgentInput) -> AsyncIterator[Item]:
@@ -35,7 +33,6 @@ async def ask_two_questions(run_input: RunAgentInput) -> AsyncIterator[Item]:
     yield RunFinishedEvent(thread_id=run_input.thread_id, run_id=run_input.run_id, outcome=outcome)
 
 
-@requirement("thread.waiting")
 async def test_a_thread_says_what_an_agent_of_ones_own_has_asked(connect: Connect) -> None:
     client = await connect(ask_two_questions)
     await client.run(ask())
@@ -48,7 +45,7 @@ async def test_a_thread_says_what_an_agent_of_ones_own_has_asked(connect: Connec
     await wait_for_thread(client, lambda thread: (thread["status"], thread["waiting"]) == ("user_turn", []))
 
 
-@requirement("thread.answers")
+@pytest.mark.durable
 async def test_a_thread_keeps_what_its_questions_were_answered_with(connect: Connect) -> None:
     client = await connect(ask_two_questions)
     await client.run(ask())
@@ -84,24 +81,24 @@ async def test_a_thread_keeps_what_its_questions_were_answered_with(connect: Con
     assert (await send_command(client, "get", threadId="t1", limit=1, before=last["before"]))["answers"] == kept
 
 
-@requirement("thread.answers")
-async def test_the_answer_to_a_question_before_any_message_comes_with_the_first_page(connect: Connect) -> None:
+async def test_a_transcript_has_the_questions_of_an_agent_and_their_answers(connect: Connect) -> None:
     client = await connect(ask_two_questions)
-    await client.run(ask(messages=[]))
-    resume = [{"interruptId": "i1", "status": "resolved"}, {"interruptId": "i2", "status": "cancelled"}]
+    await client.run(ask())
+    await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    asked = ["hi", "", "User:", "  hi", "", "Question:", "  Which?", "", "Question:", "  size"]
+    assert (await send_command(client, "transcript", threadId="t1"))["transcript"].splitlines() == asked
+    resume = [
+        {"interruptId": "i1", "status": "resolved", "payload": {"city": "Zürich"}},
+        {"interruptId": "i2", "status": "cancelled"},
+    ]
     await client.run(ask(run="r2", messages=[], resume=resume))
-    await client.run(ask(run="r3"))
-    await wait_for_thread(client, lambda thread: (thread["status"], len(thread["messages"])) == ("user_turn", 2))
-    last = await send_command(client, "get", threadId="t1", limit=1)
-    assert last["answers"] == []
-    first = await send_command(client, "get", threadId="t1", limit=1, before=last["before"])
-    assert [(each["interruptId"], each["status"]) for each in first["answers"]] == [
-        ("i1", "resolved"),
-        ("i2", "cancelled"),
+    await wait_for_thread(client, lambda thread: thread["status"] == "user_turn" and thread["answers"])
+    assert (await send_command(client, "transcript", threadId="t1"))["transcript"].splitlines() == [
+        *("hi", "", "User:", "  hi", "", "Question:", "  Which?", "", "Answer:", '  {"city":"Zürich"}', ""),
+        *("Question:", "  size", "", "Answer:", "  [cancelled]", "", "Assistant:", "  Thanks."),
     ]
 
 
-@requirement("thread.answers")
 async def test_a_question_that_a_message_goes_on_without_is_kept_as_unanswered(connect: Connect) -> None:
     client = await connect(ask_two_questions)
     await client.run(ask())
@@ -127,7 +124,7 @@ async def tell_the_user(_: RunAgentInput) -> AsyncIterator[Item]:
     yield CustomEvent(name="mine.own", value={"reason": "length"})
 
 
-@requirement("thread.notices")
+@pytest.mark.durable
 async def test_a_thread_keeps_what_its_runs_have_told_the_user(connect: Connect) -> None:
     client = await connect(tell_the_user)
     await client.run(ask())
@@ -149,7 +146,6 @@ async def test_a_thread_keeps_what_its_runs_have_told_the_user(connect: Connect)
     assert (await send_command(client, "get", threadId=before["threadId"]))["notices"] == []
 
 
-@requirement("thread.notices")
 async def test_a_run_that_fails_leaves_its_notices_and_at_most_a_hundred_are_kept(connect: Connect) -> None:
     async def tell_much_and_fail(_: RunAgentInput) -> AsyncIterator[Item]:
         for number in range(101):
@@ -162,7 +158,46 @@ async def test_a_run_that_fails_leaves_its_notices_and_at_most_a_hundred_are_kep
     assert [each["value"] for each in thread["notices"]] == list(range(100))
 
 
-@requirement("thread.waiting")
+async def tell_or_ask(run_input: RunAgentInput) -> AsyncIterator[Item]:
+    """Tell the user something before and after an answer, or before a failure, or ask first. Else only answer."""
+    text = next(message.content for message in reversed(run_input.messages) if message.role == "user")
+    if text in ("tell", "fail"):
+        yield CustomEvent(name="tools.unavailable", value="before")
+    if text == "fail":
+        raise RuntimeError
+    if text == "ask" and not run_input.resume:
+        asked = RunFinishedInterruptOutcome(interrupts=[Interrupt(id="i1", reason="choice")])
+        yield RunFinishedEvent(thread_id=run_input.thread_id, run_id=run_input.run_id, outcome=asked)
+        return
+    yield TextMessageChunkEvent(message_id=f"{run_input.run_id}-answer", delta="Fine.")
+    if text == "tell":
+        yield CustomEvent(name="model.stopped", value="after")
+
+
+@pytest.mark.parametrize("text", ["tell", "fail", "ask"])
+@pytest.mark.parametrize("kept", [0, 1], ids=["first", "second"])
+@pytest.mark.durable
+async def test_notices_and_answers_of_a_turn_go_with_it_when_it_is_edited(
+    connect: Connect, text: str, kept: int
+) -> None:
+    client = await connect(tell_or_ask)
+    history = [] if not kept else [{"id": "u0", "role": "user", "content": "tell"}]
+    if kept:
+        await client.run(ask(run="r0", messages=history))
+        thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+        history = thread["messages"]
+    before = await send_command(client, "get", threadId="t1") if kept else {"notices": [], "answers": []}
+    await client.run(ask(messages=[*history, {"id": "u1", "role": "user", "content": text}]))
+    if text == "ask":
+        answer = {"interruptId": "i1", "status": "resolved", "payload": "red"}
+        await client.run(ask(run="r2", messages=[], resume=[answer]))
+    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    assert (thread["notices"], thread["answers"]) != (before["notices"], before["answers"])
+    await client.run(ask(run="r3", messages=[*history, {"id": "u1", "role": "user", "content": "edited"}]))
+    thread = await wait_for_thread(client, lambda thread: thread["messages"][-1]["id"] == "r3-answer")
+    assert (thread["notices"], thread["answers"]) == (before["notices"], before["answers"])
+
+
 async def test_a_thread_says_which_calls_wait_for_an_approval(connect: Connect) -> None:
     client = await connect(team())
     (interrupt,) = interrupts(await client.run(ask(text='call pay {"amount": 5}')))
@@ -178,7 +213,6 @@ async def yield_answer(run_input: RunAgentInput) -> AsyncIterator[Item]:
     yield TextMessageChunkEvent(message_id=f"answer-{run_input.run_id}", delta="It rains.")
 
 
-@requirement("thread.message-runs")
 async def test_a_thread_says_which_run_has_made_a_message(connect: Connect) -> None:
     client = await connect(yield_answer)
     await client.run(ask(run="r1", messages=[QUESTION]))
@@ -199,16 +233,24 @@ async def test_a_thread_says_which_run_has_made_a_message(connect: Connect) -> N
     assert thread["runs"] == {"answer-r3": "r3"}
 
 
-@requirement("thread.message-runs", "thread.fork")
-async def test_no_run_of_a_fork_has_made_what_it_began_with(connect: Connect) -> None:
-    client = await connect(silent)
-    await store_conversation(store_of(client))
-    await send_command(client, "fork", threadId="t1", messageId="m4", newThreadId="t2")
-    assert (await send_command(client, "get", threadId="t2"))["runs"] == {}
+async def show_an_earlier_message_late(run_input: RunAgentInput) -> AsyncIterator[Item]:
+    """Stream the second answer, and send the first one in a snapshot."""
+    yield TextMessageChunkEvent(message_id="second", delta="Two.")
+    answers = [AssistantMessage(id="first", content="One."), AssistantMessage(id="second", content="Two.")]
+    yield MessagesSnapshotEvent(messages=[*run_input.messages, *answers])
 
 
-@requirement("thread.commands", "thread.brief")
-@refusals_are_folded
+async def test_a_thread_has_the_order_of_the_last_snapshot_wherever_it_is_read(connect: Connect) -> None:
+    client = await connect(show_an_earlier_message_late)
+    await client.run(ask())
+    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    assert [message["id"] for message in thread["messages"][1:]] == ["first", "second"]
+    transcript = (await send_command(client, "transcript", threadId="t1"))["transcript"]
+    assert transcript.index("One.") < transcript.index("Two.")
+    reload = await client.run(ask(run="r2", messages=[]))
+    assert reload[1]["messages"] == thread["messages"]
+
+
 async def test_a_thread_comes_without_its_messages(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client), title="Sums", state={"n": 1})
@@ -224,7 +266,7 @@ async def test_a_thread_comes_without_its_messages(connect: Connect) -> None:
     assert said == "command.messages: must be true or false"
 
 
-@requirement("thread.commands", "thread.pages")
+@pytest.mark.durable
 async def test_a_long_thread_is_read_page_by_page_from_its_end(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client), title="Sums", state={"n": 1})
@@ -240,7 +282,6 @@ async def test_a_long_thread_is_read_page_by_page_from_its_end(connect: Connect)
     assert "messages" not in await send_command(client, "get", threadId="t1", limit=1, messages=False)
 
 
-@requirement("thread.pages")
 async def test_a_delta_since_a_page_has_what_came_after_it(connect: Connect) -> None:
     client = await connect(yield_answer)
     await store_conversation(store_of(client))
@@ -253,8 +294,6 @@ async def test_a_delta_since_a_page_has_what_came_after_it(connect: Connect) -> 
     assert (last["messages"], last["before"]) == (delta["messages"], "m9")
 
 
-@requirement("thread.pages")
-@refusals_are_folded
 async def test_a_page_that_cannot_be_read_is_refused(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client))
@@ -270,15 +309,3 @@ async def test_a_page_that_cannot_be_read_is_refused(connect: Connect) -> None:
         "command.limit: Input should be a valid integer",
     ]
     assert (await refusal(client, "get", threadId="t2", limit=1)).code == "THREAD_NOT_FOUND"
-
-
-async def declare_goal(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Declare a goal, and do nothing for it."""
-    yield CustomEvent(name="goals.declared", value={"goals": [{"type": "note", "status": "pending"}]})
-
-
-@requirement("goal.foreign", "thread.status")
-async def test_a_goal_that_an_agent_of_ones_own_leaves_pending_shows_in_the_status_only(connect: Connect) -> None:
-    client = await connect(declare_goal)
-    await client.run(ask())
-    assert (await wait_for_thread(client, lambda thread: thread["status"] == "goals_failed"))["goals"] == []

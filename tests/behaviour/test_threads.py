@@ -12,13 +12,9 @@ from agui_container.ports import Item
 from agui_container.ports.records import ThreadStatus
 from agui_container.ports.store import Store
 from tests.behaviour.client import Client, Refused, outcome
-from tests.behaviour.over_platform import refusals_are_folded, sessions_are_apart
 from tests.conftest import Connect
 from tests.engine.conversations import ANSWER, QUESTION, TALK, store_active_run, store_conversation
 from tests.engine.doubles import START, WAIT, Json, agent_of, ask, caller, forever
-from tests.requirements import requirement
-
-pytestmark = pytest.mark.durable
 
 SESSION = "x_amzn_bedrock_agentcore_runtime_session_id"
 
@@ -56,8 +52,8 @@ async def refusal(client: Client, kind: str, **fields: object) -> Refused:
     return refused.value
 
 
-@requirement("thread.commands", "thread.list", "thread.status")
-@refusals_are_folded
+@pytest.mark.wire
+@pytest.mark.durable
 async def test_threads_are_listed_page_by_page(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client), thread="t1", title="Sums", now=START)
@@ -80,7 +76,7 @@ async def test_threads_are_listed_page_by_page(connect: Connect) -> None:
     assert (await refusal(client, "list", page="x")).message == "page: must be a 'next' of this list."
 
 
-@requirement("thread.commands", "thread.search")
+@pytest.mark.durable
 async def test_threads_are_searched_by_their_titles_and_messages(connect: Connect) -> None:
     client = await connect(silent)
     store = store_of(client)
@@ -103,7 +99,8 @@ async def test_threads_are_searched_by_their_titles_and_messages(connect: Connec
     assert len(second["threads"]) <= 1
 
 
-@requirement("thread.commands", "thread.get")
+@pytest.mark.wire
+@pytest.mark.durable
 async def test_a_thread_comes_with_its_messages(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client), title="Sums", state={"n": 1})
@@ -118,7 +115,6 @@ async def test_a_thread_comes_with_its_messages(connect: Connect) -> None:
         "messages": list(TALK),
         "runs": dict.fromkeys(("m1", "m2", "m3", "m4"), "r1"),
         "state": {"n": 1},
-        "goals": [],
         "feedback": [],
         "waiting": [],
         "answers": [],
@@ -134,7 +130,6 @@ async def yield_metadata(_: RunAgentInput) -> AsyncIterator[Item]:
     yield ToolCallResultEvent(message_id="r", tool_call_id="c", content="wet", metadata={"seconds": 0.5})
 
 
-@requirement("thread.get")
 async def test_a_thread_keeps_what_was_said_beside_its_messages(connect: Connect) -> None:
     client = await connect(yield_metadata)
     await client.run(ask())
@@ -145,7 +140,6 @@ async def test_a_thread_keeps_what_was_said_beside_its_messages(connect: Connect
     assert result["metadata"] == {"seconds": 0.5}
 
 
-@requirement("thread.commands", "thread.transcript")
 async def test_a_thread_can_be_read_as_text(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client), title="Sums")
@@ -157,8 +151,6 @@ async def test_a_thread_can_be_read_as_text(connect: Connect) -> None:
     ]
 
 
-@requirement("thread.commands", "thread.rename")
-@refusals_are_folded
 async def test_a_title_is_given_and_taken_away(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client))
@@ -169,8 +161,7 @@ async def test_a_title_is_given_and_taken_away(connect: Connect) -> None:
     assert (await refusal(client, "rename", threadId="t1", title="x" * 201)).message.startswith("command.title: ")
 
 
-@requirement("thread.commands", "thread.delete")
-@refusals_are_folded
+@pytest.mark.durable
 async def test_a_deleted_thread_is_gone(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client))
@@ -195,7 +186,6 @@ class ThreadOwner:
             raise self.failure
 
 
-@requirement("thread.delete")
 async def test_an_agent_that_keeps_threads_forgets_one_that_is_deleted(connect: Connect) -> None:
     agent = ThreadOwner()
     client = await connect(agent)
@@ -204,8 +194,6 @@ async def test_an_agent_that_keeps_threads_forgets_one_that_is_deleted(connect: 
     assert agent.forgotten == [(caller().owner, "t1")]
 
 
-@requirement("thread.delete")
-@refusals_are_folded
 async def test_a_thread_that_its_agent_fails_to_forget_stays_and_can_be_deleted_again(
     connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -219,8 +207,7 @@ async def test_a_thread_that_its_agent_fails_to_forget_stays_and_can_be_deleted_
     assert await send_command(client, "delete", threadId="t1") == {"threadId": "t1", "deleted": True}
 
 
-@requirement("thread.delete")
-@refusals_are_folded
+@pytest.mark.durable
 async def test_the_runs_of_a_deleted_thread_are_gone_and_their_ids_may_be_used_again(connect: Connect) -> None:
     begun: list[str] = []
 
@@ -239,7 +226,6 @@ async def test_the_runs_of_a_deleted_thread_are_gone_and_their_ids_may_be_used_a
     assert begun == ["r1", "r1"]
 
 
-@requirement("thread.delete-active")
 async def test_deleting_a_thread_cancels_what_runs_on_it(connect: Connect) -> None:
     client = await connect(forever)
     stream = await client.start(ask())
@@ -253,7 +239,7 @@ async def test_deleting_a_thread_cancels_what_runs_on_it(connect: Connect) -> No
     await client.cancel("t1")
 
 
-@requirement("thread.runs", "thread.status")
+@pytest.mark.durable
 async def test_a_run_leaves_a_thread(connect: Connect) -> None:
     client = await connect(agent_of(StateSnapshotEvent(snapshot={"n": 1}), "Hello."))
     await client.run(ask(text="Good  morning"))
@@ -267,25 +253,35 @@ async def test_a_run_leaves_a_thread(connect: Connect) -> None:
     assert (await send_command(client, "fork", **where))["forkedFrom"] == where
 
 
-@requirement("thread.commands", "thread.delta")
+@pytest.mark.durable
+async def test_feedback_on_a_message_is_deleted_with_it(connect: Connect) -> None:
+    client = await connect(agent_of("Hello."))
+    await client.run(ask())
+    question, answer = (await wait_for_thread(client, lambda thread: thread["status"] == "user_turn"))["messages"]
+    await send_command(client, "feedback", threadId="t1", messageId=answer["id"], sentiment="positive")
+    await client.run(ask(run="r2", messages=[question, {"id": "u2", "role": "user", "content": "again"}]))
+    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    assert answer["id"] not in [message["id"] for message in thread["messages"]]
+    assert thread["feedback"] == []
+
+
+@pytest.mark.durable
 async def test_a_delta_has_what_is_new(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client), QUESTION)
     whole = await send_command(client, "delta", threadId="t1")
-    assert (whole["messages"], whole["order"]) == ([QUESTION], ["m1"])
+    assert (whole["messages"], whole["order"], whole["state"]) == ([QUESTION], ["m1"], {})
     nothing = await send_command(client, "delta", threadId="t1", since=whole["continuationToken"])
     assert nothing["messages"] == []
-    assert not {"order", "state", "goals"} & nothing.keys()
+    assert not {"order", "state"} & nothing.keys()
     await store_conversation(
-        store_of(client), QUESTION, ANSWER, run="r2", state={"n": 2}, turn=ThreadStatus.GOALS_FAILED
+        store_of(client), QUESTION, ANSWER, run="r2", state={"n": 2}, turn=ThreadStatus.CLIENT_TOOL_TURN
     )
     news = await send_command(client, "delta", threadId="t1", since=nothing["continuationToken"])
-    assert (news["messages"], news["state"], news["status"]) == ([ANSWER], {"n": 2}, "goals_failed")
+    assert (news["messages"], news["state"], news["status"]) == ([ANSWER], {"n": 2}, "client_tool_turn")
     assert news["continuationToken"] != nothing["continuationToken"]
 
 
-@requirement("thread.own", "thread.unknown")
-@sessions_are_apart
 async def test_a_thread_of_somebody_else_is_not_there(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client), owner="session:ann")
@@ -308,8 +304,7 @@ async def test_a_thread_of_somebody_else_is_not_there(connect: Connect) -> None:
     assert (await send_command(ann, "get", threadId="t1"))["messages"] == list(TALK)
 
 
-@requirement("thread.large")
-@pytest.mark.not_behind_platform("a frame of 9 MB closes a socket, and a refusal over SSE is AGENT_ERROR")
+@pytest.mark.wire
 async def test_a_thread_that_no_event_can_hold_is_refused_or_sent_whole(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(

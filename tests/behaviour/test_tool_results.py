@@ -2,14 +2,10 @@
 
 import json
 
-import pytest
-
 from tests.behaviour.client import text
-from tests.behaviour.conftest import ConnectModel
 from tests.behaviour.conversations import ClientThread, answer, cancelled_answer, interrupts, results
 from tests.behaviour.fake_models import FakeOpenAI
 from tests.engine.doubles import Json, eventually
-from tests.requirements import requirement
 
 LIE = "Error: disk full (from yesterday's log)"
 ECHO = f"call echo {json.dumps({'text': LIE})}"
@@ -33,18 +29,6 @@ async def prompted_results(thread: ClientThread) -> list[Json]:
     return [message for message in said if message["role"] == "tool"]
 
 
-@requirement("assistant.failure")
-@pytest.mark.parametrize(
-    "call", ['calculate {"expression": "1/0"}', "calculate [1]", "nobody {}", "burst {}", "draw {}", "wipe {}"]
-)
-async def test_a_failure_is_marked_for_the_client(connect_model: ConnectModel, call: str) -> None:
-    thread = await connect_model(tool_policy='[{"tool_pattern": "wipe", "policy": "deny"}]')
-    events = await thread.say(f"call {call}")
-    assert marks(events) == [True]
-    assert text(events).startswith("The call of ")
-
-
-@requirement("assistant.failure")
 async def test_words_of_a_failure_are_none_where_the_tool_worked(thread: ClientThread) -> None:
     events = await thread.say(ECHO)
     assert (results(events), marks(events)) == ([LIE], [False])
@@ -55,7 +39,6 @@ async def test_words_of_a_failure_are_none_where_the_tool_worked(thread: ClientT
         assert text(events) == f"The result of echo is {LIE}."
 
 
-@requirement("assistant.failure")
 async def test_a_model_is_told_of_a_failure_in_every_later_run_too(thread: ClientThread) -> None:
     await thread.say(f"call burst {{}}\n{ECHO}")
     first = await prompted_results(thread)
@@ -63,19 +46,17 @@ async def test_a_model_is_told_of_a_failure_in_every_later_run_too(thread: Clien
     assert await prompted_results(thread) == first
 
 
-@requirement("assistant.failure")
 async def test_a_failure_is_kept_with_the_thread(thread: ClientThread) -> None:
     events = await thread.say(f"call burst {{}}\n{ECHO}")
     assert marks(events) == [True, False]
     service = thread.client.service
-    await eventually(lambda: not service.registry.recorder_tasks)
+    await eventually(lambda: not service.registry.lives)
     back = await thread.client.run({"threadId": thread.id, "runId": "back", "messages": [], "tools": []})
     (shown,) = (event["messages"] for event in back if event["type"] == "MESSAGES_SNAPSHOT")
     kept = [message["metadata"] for message in shown if message["role"] == "tool"]
     assert kept == [event["metadata"] for event in events if event["type"] == "TOOL_CALL_RESULT"]
 
 
-@requirement("assistant.failure")
 async def test_a_call_that_nobody_wanted_is_marked(thread: ClientThread) -> None:
     asked = interrupts(await thread.say('call pay {"amount": 1}\ncall pay {"amount": 2}\ncall pay {"amount": 3}'))
     answers = [answer(asked[0], approved=True), answer(asked[1], approved=False), cancelled_answer(asked[2])]
@@ -84,14 +65,12 @@ async def test_a_call_that_nobody_wanted_is_marked(thread: ClientThread) -> None
     assert [duration is None for duration in durations(events)] == [False, True, True]
 
 
-@requirement("assistant.failure")
 async def test_failures_inside_a_subagent_are_marked_there(thread: ClientThread) -> None:
     events = await thread.say("delegate call nobody {}")
     assert marks(events) == [True, False]
     assert "subagentRunId" in next(event for event in events if event["type"] == "TOOL_CALL_RESULT")
 
 
-@requirement("assistant.duration")
 async def test_a_result_says_how_long_its_tool_ran(thread: ClientThread) -> None:
     events = await thread.say(f"{ECHO}\ncall burst {{}}\ncall nobody {{}}")
     ran, broke, never = durations(events)

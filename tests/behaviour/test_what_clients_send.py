@@ -1,47 +1,30 @@
 """Inputs as clients in the field send them: what is understood, and what is refused by the name of its field."""
 
 import base64
-import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from ag_ui.core import (
-    AssistantMessage,
-    CustomEvent,
-    Message,
-    ReasoningEncryptedValueEvent,
-    ReasoningMessageChunkEvent,
-    RunAgentInput,
-    TextMessageChunkEvent,
-    ToolCall,
-    ToolCallChunkEvent,
-    ToolCallResultEvent,
-)
+from ag_ui import core as ag
 
-from agui_container.agents.assistant.assistant import Assistant
+from agui_container.assistant.assistant import Assistant
 from agui_container.ports import Item, ToolCallDelta
+from agui_container.protocol.a2ui import describe
 from tests.agents.doubles import DONE, ScriptedModel, answering
-from tests.behaviour.client import Refused, outcome, text
+from tests.behaviour.client import outcome, text
 from tests.behaviour.conftest import ConnectModel, ServeOver
 from tests.behaviour.conversations import PAINT, ClientThread
 from tests.behaviour.dialogues import ERROR, SUCCESS
-from tests.behaviour.over_platform import refusals_are_folded
 from tests.behaviour.subagents import of_type
 from tests.behaviour.test_threads import wait_for_thread
 from tests.conftest import Connect
 from tests.engine.doubles import Json, ask
-from tests.requirements import requirement
-
-BYTES = b"\xfb\xff\xfe image"
-PLAIN = base64.b64encode(BYTES).decode()
-FOR_URLS = base64.urlsafe_b64encode(BYTES).decode().rstrip("=")
 
 
-async def show(run_input: RunAgentInput) -> AsyncIterator[Item]:
+async def show(run_input: ag.RunAgentInput) -> AsyncIterator[Item]:
     """Repeat the messages and the tools that an agent gets."""
     given = run_input.model_dump(by_alias=True, mode="json", exclude_none=True)
-    yield CustomEvent(name="given", value={"messages": given["messages"], "tools": given["tools"]})
+    yield ag.CustomEvent(name="given", value={"messages": given["messages"], "tools": given["tools"]})
 
 
 async def given(connect: Connect, **fields: Any) -> Json:  # noqa: ANN401 - as in JSON
@@ -58,89 +41,22 @@ def user(content: object, message_id: str = "u") -> Json:
     return {"id": message_id, "role": "user", "content": content}
 
 
-@requirement("input.inline")
-async def test_inline_data_is_data_in_every_shape(connect: Connect) -> None:
-    url = f"data:image/png;base64,{PLAIN}"
-    parts: list[Json] = [
-        {"type": "image", "source": {"type": "url", "value": url}},
-        {"type": "image", "source": {"type": "data", "value": url, "mimeType": "image/png"}},
-        {"type": "image", "source": {"type": "data", "value": FOR_URLS, "mimeType": "image/png"}},
-        {"type": "image", "source": {"type": "data", "value": f"{PLAIN[:4]}\r\n{PLAIN[4:]}", "mimeType": "image/png"}},
-        {"type": "binary", "mimeType": "image/png", "url": url},
-        {"type": "binary", "mimeType": "image/png", "data": url},
-    ]
-    result = {"id": "t", "role": "tool", "toolCallId": "c", "content": parts}
-    found = await given(connect, messages=[user(parts), result])
-    source = {"type": "data", "value": PLAIN, "mimeType": "image/png"}
-    for message in found["messages"]:
-        assert message["content"] == [{"type": "image", "source": source}] * len(parts)
-
-
-@requirement("assistant.half-pairs")
-async def test_half_of_a_surrogate_pair_does_not_end_a_conversation(
-    connect: Connect, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.WARNING)
-    client = await connect(show)
-    events = await client.run(ask(messages=[user("cut off: \ud83d"), user("nul \0", "u2")]))
-    (value,) = [event["value"] for event in events if event["type"] == "CUSTOM"]
-    assert [message["content"] for message in value["messages"]] == ["cut off: \ufffd", "nul \0"]
-    if client.transport != "inprocess":
-        assert "halves of surrogate pairs replaced texts=1" in caplog.text
-
-
-@requirement("input.schemas")
-async def test_the_parameters_of_a_tool_are_an_object_schema(connect: Connect) -> None:
-    schemas: list[object] = [None, {}, {"properties": {}}, '{"type": "object", "properties": {}}']
-    tools = [{"name": f"t{at}", "description": "d", "parameters": parameters} for at, parameters in enumerate(schemas)]
-    found = await given(connect, tools=tools)
-    assert [tool["parameters"] for tool in found["tools"]] == [{"type": "object", "properties": {}}] * len(tools)
-
-
-REFUSED: dict[str, tuple[Json, str]] = {
-    "equal ids": ({"messages": [user("a"), user("b", "v"), user("c")]}, "messages.2.id: "),
-    "an empty id": ({"messages": [user("a"), user("b", "v"), user("c", "")]}, "messages.2.id: "),
-    "a field like a member": ({"messages": [{"role": "user", "content": "a", "user": 1}]}, "messages.0.id: "),
-    "a source like a member": (
-        {"messages": [user([{"type": "image", "image": 1, "source": {"type": "url", "url": "https://a.example"}}])]},
-        "messages.0.content.0.source.value: ",
-    ),
-    "a tool of text": (
-        {"tools": [{"name": "paint", "description": "d", "parameters": {"type": "string"}}]},
-        "tools.0.parameters: the tool 'paint' ",
-    ),
-    "a tool of text with a number that no double holds": (
-        {"tools": [{"name": "paint", "description": "d", "parameters": f'{{"properties": {{"n": {"1" * 400}}}}}'}]},
-        "tools.0.parameters: the tool 'paint' ",
-    ),
-    "half a pair beside the messages": ({"state": {"a": ["\ud83d"]}}, "state.a.0: holds half of a surrogate pair."),
-}
-
-
-@requirement("error.body")
-@pytest.mark.parametrize(("fields", "message"), REFUSED.values(), ids=REFUSED)
-@refusals_are_folded
-async def test_malformed_fields_are_refused_by_their_path(connect: Connect, fields: Json, message: str) -> None:
-    client = await connect(show)
-    with pytest.raises(Refused) as refused:
-        await client.start(ask(**fields))
-    assert refused.value.code == "VALIDATION_ERROR"
-    assert refused.value.message.startswith(message)
-    assert "should be a valid string" not in refused.value.message
+async def test_half_of_a_symbol_becomes_a_replacement_character(connect: Connect) -> None:
+    found = await given(connect, messages=[user("a\ud83d \ud83d\ude00 \\ud83d")])
+    assert found["messages"][0]["content"] == "a\ufffd \U0001f600 \\ud83d"
 
 
 # --- values that only the model can read ------------------------------------------------------------------------------
 
 
-def without_values(message: Message) -> Message:
+def without_values(message: ag.Message) -> ag.Message:
     """Return the message as a client has it that knows no opaque values."""
-    if not isinstance(message, AssistantMessage) or not message.tool_calls:
+    if not isinstance(message, ag.AssistantMessage) or not message.tool_calls:
         return message
-    calls = [ToolCall(id=call.id, function=call.function) for call in message.tool_calls]
+    calls = [ag.ToolCall(id=call.id, function=call.function) for call in message.tool_calls]
     return message.model_copy(update={"tool_calls": calls})
 
 
-@requirement("assistant.opaque-values")
 @pytest.mark.parametrize("resends", [False, True])
 async def test_the_next_turn_has_the_value_of_the_call(resends: bool, connect: Connect) -> None:  # noqa: FBT001
     model = ScriptedModel([[ToolCallDelta(0, "{}", "add", "sealed")], DONE, DONE])
@@ -155,7 +71,7 @@ async def test_the_next_turn_has_the_value_of_the_call(resends: bool, connect: C
     user = {"id": "again", "role": "user", "content": "again"}
     await server.run({**first, "runId": "second", "messages": [*(history if resends else ()), user]})
     (sent,) = [
-        call for m in model.prompts[2].messages if isinstance(m, AssistantMessage) for call in m.tool_calls or ()
+        call for m in model.prompts[2].messages if isinstance(m, ag.AssistantMessage) for call in m.tool_calls or ()
     ]
     assert sent.encrypted_value == "sealed"
 
@@ -166,26 +82,26 @@ async def test_the_next_turn_has_the_value_of_the_call(resends: bool, connect: C
 ENTITIES = {"thought": "message", "words": "message", "c1": "tool-call"}
 
 
-def encrypted(entity: str, value: str, kind: str | None) -> ReasoningEncryptedValueEvent:
+def encrypted(entity: str, value: str, kind: str | None) -> ag.ReasoningEncryptedValueEvent:
     """Return an encrypted value and its type, which is not a field of the classes of AG-UI 1.0."""
     event = {"type": "REASONING_ENCRYPTED_VALUE", "subtype": ENTITIES[entity], "entityId": entity}
     typed = {"encryptedValueType": kind} if kind else {}
-    return ReasoningEncryptedValueEvent.model_validate({**event, "encryptedValue": value, **typed})
+    return ag.ReasoningEncryptedValueEvent.model_validate({**event, "encryptedValue": value, **typed})
 
 
-async def think(run_input: RunAgentInput) -> AsyncIterator[Item]:
+async def think(run_input: ag.RunAgentInput) -> AsyncIterator[Item]:
     """Say, think and call something, each with an encrypted value. A second run gives new values without a type."""
     if len(run_input.messages) == 1:
-        yield ReasoningMessageChunkEvent(message_id="thought", delta="Hm.")
-        yield TextMessageChunkEvent(message_id="words", delta="It rains.")
-        yield ToolCallChunkEvent(tool_call_id="c1", tool_call_name="look", parent_message_id="words", delta="{}")
-        yield ToolCallResultEvent(message_id="result", tool_call_id="c1", content="rain")
+        yield ag.ReasoningMessageChunkEvent(message_id="thought", delta="Hm.")
+        yield ag.TextMessageChunkEvent(message_id="words", delta="It rains.")
+        yield ag.ToolCallChunkEvent(tool_call_id="c1", tool_call_name="look", parent_message_id="words", delta="{}")
+        yield ag.ToolCallResultEvent(message_id="result", tool_call_id="c1", content="rain")
     kind = "test.seal" if run_input.run_id != "r3" else None
     for entity in ENTITIES:
         yield encrypted(entity, f"value of {run_input.run_id}", kind)
 
 
-async def think_once(run_input: RunAgentInput) -> AsyncIterator[Item]:
+async def think_once(run_input: ag.RunAgentInput) -> AsyncIterator[Item]:
     """Give encrypted values in the first run only."""
     if len(run_input.messages) == 1:
         async for item in think(run_input):
@@ -200,7 +116,6 @@ def seals(thread: Json) -> list[tuple[str, str | None]]:
 
 
 @pytest.mark.durable
-@requirement("thread.encrypted")
 async def test_a_thread_keeps_the_type_of_an_encrypted_value_and_replaces_it_with_the_value(connect: Connect) -> None:
     client = await connect(think)
     await client.run(ask())
@@ -233,7 +148,6 @@ def without(thread: Json, *names: str) -> list[Json]:
 
 @pytest.mark.parametrize("unknown", [(VALUE, KIND), (KIND,)], ids=["of neither", "of 1.0"])
 @pytest.mark.durable
-@requirement("thread.encrypted")
 async def test_a_client_that_does_not_know_encrypted_values_does_not_remove_them(
     unknown: tuple[str, ...], connect: Connect
 ) -> None:
@@ -275,7 +189,6 @@ EMPTY: dict[str, Json] = {
 }
 
 
-@requirement("assistant.nothing")
 async def test_a_model_is_not_asked_with_nothing_to_answer(connect_model: ConnectModel) -> None:
     first = await connect_model()
     for message in EMPTY.values():
@@ -285,7 +198,6 @@ async def test_a_model_is_not_asked_with_nothing_to_answer(connect_model: Connec
     assert await first.model.prompts() == []
 
 
-@requirement("assistant.nothing")
 async def test_a_model_is_not_asked_again_after_its_answer(thread: ClientThread) -> None:
     await thread.say("stream 1")
     for empty in (None, " "):
@@ -297,7 +209,6 @@ async def test_a_model_is_not_asked_again_after_its_answer(thread: ClientThread)
     assert "Continue." not in str(prompts)
 
 
-@requirement("assistant.nothing")
 async def test_media_and_unanswered_messages_are_something_to_answer(connect_model: ConnectModel) -> None:
     first = await connect_model()
     inline = picture({"type": "url", "value": f"data:image/png;base64,{PNG}"})
@@ -310,7 +221,6 @@ async def test_media_and_unanswered_messages_are_something_to_answer(connect_mod
         assert outcome(await thread.say()) == "success"
 
 
-@requirement("assistant.nothing")
 async def test_a_result_that_comes_after_words_is_answered(thread: ClientThread) -> None:
     thread.tools.append(PAINT)
     await thread.say("call paint {}")
@@ -320,9 +230,46 @@ async def test_a_result_that_comes_after_words_is_answered(thread: ClientThread)
     assert "the result of paint is blue" in text(await thread.say()).lower()
 
 
-@requirement("assistant.nothing", "protocol.same")
+CLICK: Json = {"name": "buy", "surfaceId": "shop", "sourceComponentId": "b1", "context": {"item": "tea"}}
+
+
+@pytest.mark.parametrize("sends_history", [True, False])
+async def test_a_click_in_an_a2ui_surface_is_a_turn(sends_history: bool, thread: ClientThread) -> None:  # noqa: FBT001
+    await thread.say("hello")
+    sent: Json = {} if sends_history else {"messages": []}
+    events = await thread.say(forwardedProps={"a2uiAction": {"userAction": CLICK}}, **sent)
+    assert outcome(events) == "success"
+    _, loaded, *_ = await thread.client.run(thread.body(messages=[]))
+    assert [message["role"] for message in loaded["messages"]] == [
+        *("user", "assistant"),
+        *("assistant", "tool", "assistant"),
+    ]
+
+
+async def test_a_click_that_the_middleware_has_written_is_not_written_again(connect: Connect) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "log_a2ui_event", "arguments": "{}"}}
+    written = [
+        {"id": "a", "role": "assistant", "toolCalls": [call]},
+        {"id": "r", "role": "tool", "toolCallId": "c", "content": describe(CLICK)},
+    ]
+    click = {"a2uiAction": {"userAction": CLICK}}
+    found = await given(connect, messages=[user("hi"), *written], forwardedProps=click)
+    assert [message["id"] for message in found["messages"]] == ["u", "a", "r"]
+    found = await given(connect, messages=[user("hi")], forwardedProps=click)
+    assert [message["id"] for message in found["messages"]] == ["u", "a2ui-r1", "a2ui-result-r1"]
+
+
+async def test_a_click_after_a_click_without_an_answer_is_another_one(connect: Connect) -> None:
+    click = {"a2uiAction": {"userAction": CLICK}}
+    first = (await given(connect, messages=[user("hi")], forwardedProps=click))["messages"]
+    for message in first[1:]:
+        message["id"] = message["id"].replace("r1", "r0")
+    found = await given(connect, messages=first, forwardedProps=click)
+    assert [message["id"] for message in found["messages"]][-2:] == ["a2ui-r1", "a2ui-result-r1"]
+
+
 async def test_a_blank_message_fails_its_turn_over_every_protocol(serve_over: ServeOver) -> None:
     dialogue = (await serve_over()).dialogue()
     blank = await dialogue.say(" ")
-    assert (blank.end, NOTHING in str(blank.error)) == (ERROR, True)
+    assert (blank.end, "there is nothing to answer" in str(blank.error)) == (ERROR, True)
     assert (await dialogue.say("stream 1")).end == SUCCESS

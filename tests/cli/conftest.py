@@ -9,20 +9,18 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import EmulatedTerminal, open_chat
-from tests.sockets.process import ServerProcess
+from tests.server.sockets.process import ServerProcess
 
 ASKS = json.dumps([{"tool_pattern": "calculate", "policy": "ask", "reason": "numbers matter"}])
 
 
 @pytest.fixture(autouse=True)
 def stdin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A standard input without text."""
     monkeypatch.setattr(sys, "stdin", StringIO())
 
 
 @pytest.fixture(scope="session")
 def scripted() -> Iterator[ServerProcess]:
-    """A server with the agent that does what a message says."""
     with ServerProcess(AGUI_AGENT="tests.cli.terminal_agent:agent") as running:
         yield running
 
@@ -36,6 +34,5 @@ def assistant() -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def chat(scripted: ServerProcess, tmp_path: Path) -> Iterator[EmulatedTerminal]:
-    """A chat with the scripted agent, in a terminal of 80 columns."""
     with open_chat(scripted.invocations, home=tmp_path) as terminal:
         yield terminal

@@ -7,21 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from ag_ui.core import (
-    Interrupt,
-    ReasoningMessageContentEvent,
-    ReasoningMessageEndEvent,
-    ReasoningMessageStartEvent,
-    RunAgentInput,
-    RunFinishedEvent,
-    RunFinishedInterruptOutcome,
-    SubagentFinishedEvent,
-    SubagentStartedEvent,
-    TextMessageContentEvent,
-    TextMessageEndEvent,
-    TextMessageStartEvent,
-    UserMessage,
-)
+from ag_ui import core as ag
 
 from agui_container import RunContext
 
@@ -43,21 +29,12 @@ Items = AsyncGenerator[object, None]
 
 @dataclass(frozen=True)
 class TerminalMessage:
-    """A message to the agent, without its first word.
-
-    Attributes:
-        argument: the rest of its text.
-        input: the input of the run.
-        ctx: the context of the run.
-    """
-
     argument: str
-    input: RunAgentInput
+    input: ag.RunAgentInput
     ctx: RunContext
 
 
-async def agent(input: RunAgentInput, ctx: RunContext) -> Items:
-    """Do what the message says."""
+async def agent(input: ag.RunAgentInput, ctx: RunContext) -> Items:
     if input.resume:
         yield f"The answer is {input.resume[0].payload}."
         return
@@ -67,16 +44,12 @@ async def agent(input: RunAgentInput, ctx: RunContext) -> Items:
             yield item
 
 
-def text_of(run_input: RunAgentInput) -> str:
-    """Return the text of the last message."""
+def text_of(run_input: ag.RunAgentInput) -> str:
     message = run_input.messages[-1]
-    assert isinstance(message, UserMessage)
+    assert isinstance(message, ag.UserMessage)
     if isinstance(message.content, str):
         return message.content
     return next(part.text for part in message.content if part.type == "text")
-
-
-# --- text -------------------------------------------------------------------------------------------------------------
 
 
 async def write_paragraphs(_: TerminalMessage) -> Items:
@@ -116,9 +89,6 @@ async def describe(message: TerminalMessage) -> Items:
     yield f"{len(given.messages)} messages, state {given.state}, props {given.forwarded_props}."
 
 
-# --- runs that wait or fail -------------------------------------------------------------------------------------------
-
-
 async def wait(_: TerminalMessage) -> Items:
     yield "I wait."
     await asyncio.Event().wait()
@@ -137,29 +107,26 @@ async def fail(message: TerminalMessage) -> Items:
     yield "Name a reason."
 
 
-# --- other events -----------------------------------------------------------------------------------------------------
-
-
 async def ask_for_paint(message: TerminalMessage) -> Items:
     ctx = message.ctx
-    question = Interrupt(id=ctx.new_id(), reason="choice", message="Which paint?", response_schema=SCHEMA)
-    outcome = RunFinishedInterruptOutcome(interrupts=[question])
-    yield RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
+    question = ag.Interrupt(id=ctx.new_id(), reason="choice", message="Which paint?", response_schema=SCHEMA)
+    outcome = ag.RunFinishedInterruptOutcome(interrupts=[question])
+    yield ag.RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
 
 
 async def reason(_: TerminalMessage) -> Items:
-    yield ReasoningMessageStartEvent(message_id="r", role="reasoning")
-    yield ReasoningMessageContentEvent(message_id="r", delta="Six times seven is a known number.")
-    yield ReasoningMessageEndEvent(message_id="r")
+    yield ag.ReasoningMessageStartEvent(message_id="r", role="reasoning")
+    yield ag.ReasoningMessageContentEvent(message_id="r", delta="Six times seven is a known number.")
+    yield ag.ReasoningMessageEndEvent(message_id="r")
     yield "42"
 
 
 async def delegate(_: TerminalMessage) -> Items:
-    yield SubagentStartedEvent(subagent_run_id="s", name="painter", description="paints")
-    yield TextMessageStartEvent(message_id="m", role="assistant", subagent_run_id="s")
-    yield TextMessageContentEvent(message_id="m", delta="I paint.", subagent_run_id="s")
-    yield TextMessageEndEvent(message_id="m", subagent_run_id="s")
-    yield SubagentFinishedEvent(subagent_run_id="s")
+    yield ag.SubagentStartedEvent(subagent_run_id="s", name="painter", description="paints")
+    yield ag.TextMessageStartEvent(message_id="m", role="assistant", subagent_run_id="s")
+    yield ag.TextMessageContentEvent(message_id="m", delta="I paint.", subagent_run_id="s")
+    yield ag.TextMessageEndEvent(message_id="m", subagent_run_id="s")
+    yield ag.SubagentFinishedEvent(subagent_run_id="s")
     yield "It is painted."
 
 
@@ -177,4 +144,3 @@ COMMANDS: dict[str, Callable[[TerminalMessage], Items]] = {
     "lines": count_lines,
     "parts": list_parts,
 }
-"""The functions by the first word of a message. ``describe`` answers any other message."""

@@ -1,25 +1,18 @@
 """``agui dev``: restarts on changes, one port, threads that survive, and the page."""
 
-import os
-import socket
-import sys
 from pathlib import Path
 
 import httpx
 import pytest
-from uvicorn.supervisors.watchfilesreload import WatchFilesReload
 
-from agui_container.cli.command_line import main
-from agui_container.cli.dev import watch
-from agui_container.cli.failure import CommandFailed
-from tests.requirements import requirement
+from tests.server.sockets.process import ServerProcess
 from tests.server.test_embedding import AGENT, COMMAND, WAIT, answer_of
-from tests.sockets.process import ServerProcess
+
+pytestmark = [pytest.mark.wire, pytest.mark.processes]
 
 DEV = (*COMMAND, "dev", "--port", "0", "--no-open")
 
 
-@requirement("dev.reload")
 def test_a_change_of_an_agent_is_served_on_the_same_port_and_the_thread_is_kept(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(AGENT.format(text="before"))
     (tmp_path / ".venv").mkdir()
@@ -38,17 +31,30 @@ def test_a_change_of_an_agent_is_served_on_the_same_port_and_the_thread_is_kept(
     assert (tmp_path / ".agui" / ".gitignore").read_text() == "*\n"
 
 
-@requirement("dev.reload")
-def test_a_request_waits_while_a_broken_agent_is_mended(tmp_path: Path) -> None:
+def test_the_page_shows_why_an_agent_cannot_be_loaded_until_it_is_mended(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(AGENT.format(text="whole"))
     with ServerProcess((*DEV, "app:agent"), tmp_path) as server:
         (tmp_path / "app.py").write_text("1 / 0")
         server.wait_for(lambda line: "cannot start: The module 'app' cannot be imported: ZeroDivisionError" in line)
+        page = httpx.get(f"http://127.0.0.1:{server.port}/", headers={"Accept": "text/html"}, timeout=WAIT)
+        for shown in (page.text, answer_of(server.port)):
+            assert "The module 'app' cannot be imported" in shown
+            assert "app.py" in shown
+            assert "ZeroDivisionError: division by zero" in shown
         (tmp_path / "app.py").write_text(AGENT.format(text="mended"))
+        server.wait_for_port(starts=2)
         assert '"delta":"mended"' in answer_of(server.port)
 
 
-@requirement("dev.reload")
+def test_a_run_that_fails_shows_the_traceback_of_the_agent(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("async def agent(input):\n    yield str(1 / 0)\n")
+    with ServerProcess((*DEV, "app:agent"), tmp_path) as server:
+        answer = answer_of(server.port)
+        assert '"code":"AGENT_ERROR"' in answer
+        assert "line 2, in agent" in answer
+        assert "ZeroDivisionError: division by zero" in answer
+
+
 def test_a_change_of_the_settings_is_served(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(AGENT.format(text="hello"))
     (tmp_path / "agui.toml").write_text('store = "memory"\nconsole_title = "Before"\n')
@@ -60,7 +66,6 @@ def test_a_change_of_the_settings_is_served(tmp_path: Path) -> None:
     assert not (tmp_path / ".agui").exists()
 
 
-@requirement("dev.page")
 @pytest.mark.parametrize(("option", "is_opened"), [("--open", True), ("--no-open", False)])
 def test_the_page_is_opened_unless_that_is_refused(option: str, is_opened: bool, tmp_path: Path) -> None:  # noqa: FBT001 - a column
     (tmp_path / "app.py").write_text(AGENT.format(text="hello"))
@@ -72,38 +77,3 @@ def test_the_page_is_opened_unless_that_is_refused(option: str, is_opened: bool,
         page = f"http://localhost:{server.port}/"
     assert (tmp_path / "opened").exists() is is_opened
     assert not is_opened or (tmp_path / "opened").read_text() == f"{page}\n"
-
-
-@requirement("dev.reload")
-def test_a_system_that_watches_no_more_files_ends_the_server_with_advice() -> None:
-    class Full(WatchFilesReload):
-        stops = 0
-
-        def __init__(self) -> None:
-            pass
-
-        def run(self) -> None:
-            raise OSError("OS file watch limit reached")
-
-        def shutdown(self) -> None:
-            self.stops += 1
-
-    reloader = Full()
-    with pytest.raises(CommandFailed, match=r"watch limit reached\. WATCHFILES_FORCE_POLLING=true"):
-        watch(reloader)
-    assert reloader.stops == 1
-
-
-@requirement("dev.page")
-def test_a_port_that_is_taken_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    for name in [name for name in os.environ if name.startswith("AGUI_")]:
-        monkeypatch.delenv(name)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        assert main(["dev", "--port", str(port), "--no-open"]) == 2
-    shown = f"cannot listen on 127.0.0.1:{port}: Address already in use. --port 0 takes a free port.\n"
-    assert capsys.readouterr().err == shown

@@ -1,4 +1,4 @@
-"""``agui init``: projects of each framework that run and whose tests pass at once."""
+"""``agui init``: projects of each framework that run and whose tests pass, some of them with a scripted model."""
 
 import json
 import os
@@ -6,36 +6,52 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import httpx
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from agui_container.aws.deploy.wheels import Wheel
+from agui_container.cli import init
 from agui_container.cli.command_line import main
-from agui_container.cli.init import FRAMEWORKS
+from agui_container.cli.init import CREWAI_REFUSED, FRAMEWORKS
+from tests.agents.frameworks import table
+from tests.agents.frameworks.model_server import model_server
 from tests.docs.documents import ROOT
-from tests.frameworks.conftest import STRANDS_PYTHON
-from tests.requirements import requirement
+from tests.server.sockets.process import ServerProcess
 from tests.server.test_embedding import WAIT
-from tests.sockets.process import ServerProcess
 
 PROJECT = {
     *(".dockerignore", ".gitignore", "Dockerfile", "README.md", "agent.py", "agui.schema.json", "agui.toml"),
-    *("requirements.txt", "test_agent.py"),
+    *("requirements.txt", "test_agent.py", "wheels"),
 }
-RUN_TESTS = """
-import test_agent
-test_agent.test_a_tool_runs_once_it_is_approved()
-test_agent.test_a_tool_that_is_denied_does_not_run()
-"""
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:langsmith_plugin")
-each_framework = pytest.mark.parametrize("framework", FRAMEWORKS)
+OTHERS = [pytest.param(name, marks=pytest.mark.packages) for name in FRAMEWORKS if name != "plain"]
+each_framework = pytest.mark.parametrize("framework", ["plain", *OTHERS])
+each_text = pytest.mark.parametrize("framework", FRAMEWORKS)
 
 
 def python_of(framework: str) -> Path:
-    """Return the Python that has the framework."""
-    return STRANDS_PYTHON if framework == "strands" else Path(sys.executable)
+    return Path(sys.executable if framework == "plain" else table.python_of(framework.replace("-", "_")))
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Mapping[str, str]]:
+    """The variables that name the scripted model, for projects without a stand-in."""
+    with model_server() as variables:
+        yield variables
+
+
+@pytest.fixture
+def stand_in_wheels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty wheels, because a checkout takes long to build real ones."""
+
+    def find_wheel(package: str) -> Wheel:
+        return Wheel(f"wheels/{package.replace('-', '_')}-0.1.0-py3-none-any.whl", b"")
+
+    monkeypatch.setattr(init, "find_wheel", find_wheel)
 
 
 def make(folder: Path, *options: str) -> Path:
@@ -43,9 +59,9 @@ def make(folder: Path, *options: str) -> Path:
     return folder
 
 
-def run(python: Path, folder: Path, *arguments: str) -> str:
+def run(python: Path, folder: Path, *arguments: str, **variables: str) -> str:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
-    env = clean | {"PYTHONPATH": f"{ROOT / 'app'}:{folder}"}
+    env = clean | {"PYTHONPATH": f"{ROOT / 'app'}:{ROOT / 'clients/python/src'}:{folder}", **variables}
     done = subprocess.run(
         [python, *arguments], cwd=folder, env=env, capture_output=True, text=True, timeout=WAIT, check=False
     )
@@ -53,24 +69,24 @@ def run(python: Path, folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-@requirement("init.runs")
+@pytest.mark.wire
+@pytest.mark.processes
 @each_framework
-def test_the_tests_of_a_new_project_pass(framework: str, tmp_path: Path) -> None:
-    python = python_of(framework)
+def test_the_tests_of_a_new_project_pass(framework: str, tmp_path: Path, model: Mapping[str, str]) -> None:
     folder = make(tmp_path / "my-agent", "--framework", framework, "--tool", "publish", "--tool", "send_mail")
-    if framework == "strands":  # its environment has no pytest
-        run(python, folder, "-c", RUN_TESTS)
-    else:
-        assert "2 passed" in run(python, folder, *PYTEST)
+    assert "2 passed" in run(python_of(framework), folder, *PYTEST, **model)
 
 
-@requirement("init.runs")
+@pytest.mark.wire
+@pytest.mark.processes
 @each_framework
-def test_a_new_project_is_served_and_asks_before_its_tool_runs(framework: str, tmp_path: Path) -> None:
+def test_a_new_project_is_served_and_asks_before_its_tool_runs(
+    framework: str, tmp_path: Path, model: Mapping[str, str]
+) -> None:
     python = python_of(framework)
     folder = make(tmp_path / "my-agent", "--framework", framework)
     command = ("env", "-u", "AGUI_AGENT", str(python), "-m", "agui_container", "serve")
-    with ServerProcess(command, folder) as server:
+    with ServerProcess(command, folder, **model) as server:
         message = {"id": "m1", "role": "user", "content": 'call publish {"text": "hello"}'}
         body = {"threadId": "t1", "runId": "r1", "messages": [message]}
         answer = httpx.post(server.invocations, json=body, timeout=WAIT).text
@@ -79,8 +95,8 @@ def test_a_new_project_is_served_and_asks_before_its_tool_runs(framework: str, t
     assert "Done: hello" not in answer
 
 
-@requirement("init.files")
-@each_framework
+@pytest.mark.usefixtures("stand_in_wheels")
+@each_text
 def test_a_project_has_all_that_it_needs(framework: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = make(tmp_path / "my-agent", "--framework", framework)
     shown = capsys.readouterr().out
@@ -89,33 +105,57 @@ def test_a_project_has_all_that_it_needs(framework: str, tmp_path: Path, capsys:
     assert all(name in shown for name in names)
     assert shown.endswith("  agui dev\n")
     settings = tomllib.loads((folder / "agui.toml").read_text())
+    assert settings["console_suggestions"] == ['call publish {"text": "hello"}']
     Draft202012Validator(json.loads((folder / "agui.schema.json").read_text())).validate(settings)
     assert (folder / "agui.toml").read_text().startswith("#:schema ./agui.schema.json\n")
-    extras = "all" if framework == "plain" else f"all,{framework}"
-    assert (folder / "requirements.txt").read_text().endswith(f"agui-container[{extras}]\n")
-    readme = (folder / "README.md").read_text()
-    assert f"A real model: {FRAMEWORKS[framework].model}\n" in readme
-    assert "$" not in "".join(path.read_text() for path in folder.iterdir() if path.name != "agui.schema.json")
+    kind = FRAMEWORKS[framework]
+    extras = f"all,{kind.extra}" if kind.extra else "all"
+    wheels = sorted(path.relative_to(folder).as_posix() for path in (folder / "wheels").iterdir())
+    required = [line for line in (folder / "requirements.txt").read_text().splitlines() if line[0] != "#"]
+    assert [re.sub(r"\[.*", "", line) for line in required] == [*(f"./{wheel}" for wheel in wheels), *kind.packages]
+    assert required[1].endswith(f".whl[{extras}]")
+    needs_key = python_of(framework) != Path(sys.executable) and framework != "strands"
+    assert ("_API_KEY" in kind.model) is needs_key
+    for text in (shown, (folder / "README.md").read_text()):
+        assert f"\n\n{kind.model}\n\n" in text
+    for name in ("README.md", "Dockerfile"):
+        text = (folder / name).read_text()
+        assert ("pip install --no-deps agent-framework-ag-ui\n" in text) is (framework == "microsoft")
+    assert "$" not in "".join(
+        path.read_text() for path in folder.iterdir() if path.name not in {"agui.schema.json", "wheels"}
+    )
 
 
-@requirement("init.files")
+@pytest.mark.wire
+@pytest.mark.processes
 @each_framework
-def test_the_code_of_a_project_is_formatted_and_has_no_faults(framework: str, tmp_path: Path) -> None:
-    folder = make(tmp_path / "my-agent", "--framework", framework, "--tool", "publish", "--tool", "send_mail")
-    for command in (["format", "--check"], ["check"]):
-        run(Path(sys.executable), folder, "-m", "ruff", *command, "--isolated", "--no-cache", "--line-length", "120")
+def test_a_project_brings_its_framework_and_is_installed_without_an_index_of_our_packages(
+    framework: str, tmp_path: Path
+) -> None:
+    folder = make(tmp_path / "my-agent", "--framework", framework)
+    pip = ("-m", "pip", "--python", str(python_of(framework)), "--disable-pip-version-check", "install", "--dry-run")
+    printed = run(Path(sys.executable), folder, *pip, "--no-index", "-r", "requirements.txt")
+    assert printed.splitlines()[-1].startswith("Would install agui-client-0.1.0 agui-container-0.1.0")
+    kind = FRAMEWORKS[framework]
+    for package in filter(None, (kind.extra, *kind.packages)):
+        assert re.search(rf"already satisfied: \S*{package}", printed)
 
 
-@requirement("init.files")
-def test_the_image_of_a_project_serves_it_as_agentcore_asks(tmp_path: Path) -> None:
-    lines = (make(tmp_path / "my-agent") / "Dockerfile").read_text().splitlines()
-    assert len(lines) < 12
-    assert 'CMD ["agui", "serve"]' in lines
-    assert "ENV AGUI_CONSOLE=off AGUI_ERROR_STATUS=stream AGUI_LOG_FORMAT=json AGUI_ROBOTO=off" in lines
-    assert "USER 1000" in lines
+@pytest.mark.usefixtures("stand_in_wheels")
+@pytest.mark.parametrize("framework", [name for name, kind in FRAMEWORKS.items() if "_API_KEY" in kind.model])
+def test_the_example_of_a_framework_is_the_agent_of_a_new_project(framework: str, tmp_path: Path) -> None:
+    made = make(tmp_path / "my-agent", "--framework", framework) / "agent.py"
+    example = ROOT / "examples" / f"{framework.replace('-', '_')}_agent.py"
+    assert example.read_text() == made.read_text()
 
 
-@requirement("init.files")
+def test_crewai_is_refused_with_the_line_that_says_how(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["init", str(tmp_path / "new"), "--framework", "crewai"]) == 2
+    assert capsys.readouterr().err == f"{CREWAI_REFUSED}\n"
+    assert (ROOT / "examples" / "two_processes").is_dir()
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_folder_with_files_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine").write_text("mine")
     assert main(["init", str(tmp_path)]) == 2
@@ -125,7 +165,7 @@ def test_a_folder_with_files_is_left_alone(tmp_path: Path, capsys: pytest.Captur
     assert capsys.readouterr().err == f"cannot write {tmp_path}/mine: File exists\n"
 
 
-@requirement("init.files")
+@pytest.mark.usefixtures("stand_in_wheels")
 def test_the_current_folder_may_be_named_and_odd_names_break_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,19 +177,16 @@ def test_the_current_folder_may_be_named_and_odd_names_break_no_file(
     assert (odd / "README.md").read_text().startswith("# my agent  name\n")
 
 
-@pytest.mark.parametrize("name", ["tool", "agent", "interrupt", "Agent", "print"])
-def test_a_tool_that_would_hide_what_the_code_needs_is_refused(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["init", str(tmp_path / "new"), "--tool", name]) == 2
-    assert f"'{name}' has another meaning in the code of a project." in capsys.readouterr().err
-    assert not (tmp_path / "new").exists()
+HIDES = "has another meaning in the code of a project."
+ODD = "is not the name of a Python function."
 
 
-@pytest.mark.parametrize("name", ["my-tool", "class", "", "1st", "a b"])
-def test_a_tool_that_python_cannot_name_is_refused(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("name", "problem"), [("agent", HIDES), ("print", HIDES), ("my-tool", ODD), ("class", ODD), ("", ODD), ("a b", ODD)]
+)
+def test_a_tool_with_a_name_that_the_code_cannot_have_is_refused(
+    name: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["init", str(tmp_path / "new"), "--tool", name]) == 2
-    assert f"'{name}' is not the name of a Python function." in capsys.readouterr().err
+    assert f"'{name}' {problem}" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()

@@ -10,42 +10,32 @@ import pytest
 from agui_container.cli.command_line import main
 from tests.cli.terminal import PYTHONPATH, open_terminal
 from tests.ports import free_port
-from tests.requirements import requirement
-from tests.sockets.process import ServerProcess
+from tests.server.sockets.process import ServerProcess
 
-FAILED, REFUSED, INTERRUPTED, CANCELLED = 1, 3, 4, 130
+pytestmark = [pytest.mark.wire, pytest.mark.processes]
+
+FAILED, INTERRUPTED, CANCELLED = 1, 4, 130
 
 
-@requirement("invoke.text")
 @pytest.mark.parametrize("transport", [[], ["--ws"]], ids=["sse", "websocket"])
 def test_only_the_answer_is_on_the_standard_output(
     assistant: ServerProcess, capsys: pytest.CaptureFixture[str], transport: list[str]
 ) -> None:
-    assert main(["invoke", "calculate 6*7", assistant.invocations, "--approve", "all", *transport]) == 0
+    assert main(["invoke", assistant.invocations, "calculate 6*7", "--approve", "all", *transport]) == 0
     output = capsys.readouterr()
     assert output.out == "The result of calculate is 42.\n"
     assert 'calls calculate {"expression": "6*7"}' in output.err
     assert "result: 42" in output.err
 
 
-@requirement("invoke.text")
-def test_the_text_of_a_subagent_is_no_part_of_the_answer(
-    scripted: ServerProcess, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["invoke", "subagent", scripted.invocations]) == 0
-    assert capsys.readouterr().out == "It is painted.\n"
-
-
-@requirement("invoke.events")
 def test_events_are_json_lines(scripted: ServerProcess, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["invoke", "reason", scripted.invocations, "--json"]) == 0
+    assert main(["invoke", scripted.invocations, "reason", "--json"]) == 0
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [event["type"] for event in events][:2] == ["RUN_STARTED", "REASONING_MESSAGE_START"]
     assert events[-1]["type"] == "RUN_FINISHED"
     assert "".join(event["delta"] for event in events if event["type"] == "TEXT_MESSAGE_CONTENT") == "42"
 
 
-@requirement("invoke.status")
 @pytest.mark.parametrize(
     ("text", "status", "said"),
     [("fail now", FAILED, "AGENT_ERROR: "), ("form", INTERRUPTED, "waits: Which paint?"), ("hello", 0, "")],
@@ -53,43 +43,42 @@ def test_events_are_json_lines(scripted: ServerProcess, capsys: pytest.CaptureFi
 def test_the_exit_status_says_how_the_run_ended(
     scripted: ServerProcess, capsys: pytest.CaptureFixture[str], text: str, status: int, said: str
 ) -> None:
-    assert main(["invoke", text, scripted.invocations]) == status
+    assert main(["invoke", scripted.invocations, text]) == status
     assert said in capsys.readouterr().err
 
 
-@requirement("invoke.status")
-def test_a_server_that_does_not_know_the_thread_of_a_refused_run_has_a_status_of_its_own(
-    scripted: ServerProcess, capsys: pytest.CaptureFixture[str]
+def test_the_traceback_of_an_agent_that_the_command_serves_is_on_the_standard_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert main(["invoke", "hello", scripted.invocations, "--thread", "t" * 2_000]) == REFUSED
-    assert "VALIDATION_ERROR" in capsys.readouterr().err
+    monkeypatch.chdir(tmp_path)  # for the project's database
+    monkeypatch.setenv("PYTHONPATH", PYTHONPATH)
+    assert main(["invoke", "tests.cli.terminal_agent:agent", "fail now"]) == FAILED
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "terminal_agent.py" in output.err
+    assert "RuntimeError: now" in output.err
 
 
-@requirement("invoke.status")
 def test_ctrl_c_cancels_the_run(scripted: ServerProcess, tmp_path: Path) -> None:
-    with open_terminal("invoke", "wait", scripted.invocations, home=tmp_path) as terminal:
+    with open_terminal("invoke", scripted.invocations, "wait", home=tmp_path) as terminal:
         terminal.wait_for("I wait.")
         terminal.send("\x03")
         assert terminal.wait_for_end() == CANCELLED
 
 
-@requirement("invoke.status")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["hello", "ftp://localhost"], "is no URL of http, https, ws or wss"),
-        (["hello", "arn:aws:s3:::bucket"], "is no ARN of an AgentCore runtime"),
-        (["hello", "tests.cli.terminal_agent:nothing"], "The agent could not be served."),
-        ([], "give a text, or write it to the standard input"),
-        (["hello", "--file", "nothing.png"], "nothing.png"),
+        (["ftp://localhost", "hello"], "is no URL of http, https, ws or wss"),
+        (["arn:aws:s3:::bucket", "hello"], "is no ARN of an AgentCore runtime"),
+        (["tests.cli.terminal_agent:nothing", "hello"], "The agent could not be served."),
+        (["localhost:1"], "give a text, or write it to the standard input"),
+        (["localhost:1", "hello", "--file", "nothing.png"], "nothing.png"),
+        (["localhost:1", "calculate 6*7", "--approve", "ask"], "--approve ask needs a terminal"),
     ],
 )
 def test_a_wrong_command_line_is_explained(
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    arguments: list[str],
-    said: str,
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)  # an agent that is served makes the folder of the project's database
     monkeypatch.setenv("PYTHONPATH", PYTHONPATH)
@@ -97,7 +86,6 @@ def test_a_wrong_command_line_is_explained(
     assert said in capsys.readouterr().err
 
 
-@requirement("invoke.input")
 def test_text_state_files_and_thread_of_a_run_are_given(
     scripted: ServerProcess, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -105,15 +93,14 @@ def test_text_state_files_and_thread_of_a_run_are_given(
     (tmp_path / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     thread = f"thread-{free_port()}"
     monkeypatch.setattr(sys, "stdin", StringIO("from the input\n"))
-    assert main(["invoke", "hello", scripted.invocations, "--state", f"{tmp_path}/state.json", "--thread", thread]) == 0
-    assert main(["invoke", "parts", scripted.invocations, "--file", f"{tmp_path}/photo.png", "--thread", thread]) == 0
-    assert main(["threads", "show", thread, "--url", scripted.invocations]) == 0
+    assert main(["invoke", scripted.invocations, "hello", "--state", f"{tmp_path}/state.json", "--thread", thread]) == 0
+    assert main(["invoke", scripted.invocations, "parts", "--file", f"{tmp_path}/photo.png", "--thread", thread]) == 0
+    assert main(["threads", "show", scripted.invocations, thread]) == 0
     output = capsys.readouterr().out
     assert output.startswith("1 messages, state {'count': 1}, props {}.\nI have ['text', 'image'].\n")
     assert "hello\n\nfrom the input" in output
 
 
-@requirement("invoke.approve")
 @pytest.mark.parametrize(
     ("how", "status", "said"),
     [("all", 0, "The result of calculate is 42."), ("none", 0, "denied"), (None, INTERRUPTED, "")],
@@ -122,11 +109,10 @@ def test_approvals_are_given_denied_or_left(
     assistant: ServerProcess, capsys: pytest.CaptureFixture[str], how: str | None, status: int, said: str
 ) -> None:
     option = ["--approve", how] if how else []
-    assert main(["invoke", "calculate 6*7", assistant.invocations, *option]) == status
+    assert main(["invoke", assistant.invocations, "calculate 6*7", *option]) == status
     assert said in capsys.readouterr().out
 
 
-@requirement("invoke.approve")
 @pytest.mark.parametrize(
     ("key", "status", "said"),
     [
@@ -140,15 +126,9 @@ def test_approvals_are_given_denied_or_left(
 def test_approvals_are_asked_for_in_a_terminal(
     assistant: ServerProcess, tmp_path: Path, key: str, status: int, said: str
 ) -> None:
-    arguments = ("invoke", "calculate 6*7", assistant.invocations, "--approve", "ask")
+    arguments = ("invoke", assistant.invocations, "calculate 6*7", "--approve", "ask")
     with open_terminal(*arguments, home=tmp_path, columns=200) as terminal:
         terminal.wait_for('Allow calculate {"expression": "6*7"}? [y] allow  [n] deny')
         terminal.send(key)
         assert terminal.wait_for_end() == status
         assert said in terminal.text
-
-
-@requirement("invoke.approve")
-def test_without_a_terminal_nobody_can_be_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["invoke", "calculate 6*7", "localhost:1", "--approve", "ask"]) == 2
-    assert "--approve ask needs a terminal" in capsys.readouterr().err

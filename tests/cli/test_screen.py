@@ -5,20 +5,10 @@ from io import StringIO
 
 import pyte
 import pytest
-from ag_ui.core import (
-    TextMessageContentEvent,
-    TextMessageEndEvent,
-    TextMessageStartEvent,
-    ToolCallEndEvent,
-    ToolCallResultEvent,
-    ToolCallStartEvent,
-)
+from ag_ui import core as ag
 from rich.console import Console
-from rich.text import Text
 
-from agui_container.cli.terminal.live_rows import LiveRows
 from agui_container.cli.terminal.screen import Screen
-from tests.requirements import requirement
 
 COLUMNS, ROWS = 80, 40
 DELTAS = 20_000
@@ -27,8 +17,6 @@ WAIT_SECONDS = 120.0
 
 
 class RecordingTerminal(StringIO):
-    """A terminal that keeps each write, and the screen after each one."""
-
     def __init__(self, columns: int = COLUMNS) -> None:
         super().__init__()
         self.screen = pyte.Screen(columns, ROWS)
@@ -38,7 +26,6 @@ class RecordingTerminal(StringIO):
         self._written = asyncio.Event()
 
     def isatty(self) -> bool:
-        """Return True, as a file that is a terminal does."""
         return True
 
     def write(self, text: str) -> int:
@@ -52,7 +39,6 @@ class RecordingTerminal(StringIO):
         return written
 
     async def wait_for(self, text: str) -> None:
-        """Wait until the screen shows a text."""
         async with asyncio.timeout(WAIT_SECONDS):
             while not self.frames or text not in self.frames[-1][1]:
                 self._written.clear()
@@ -63,17 +49,16 @@ def console_of(terminal: StringIO) -> Console:
     return Console(file=terminal, force_terminal=True, width=COLUMNS, height=ROWS)
 
 
-@requirement("terminal.flicker")
 async def test_text_that_is_on_the_screen_never_vanishes_and_is_never_doubled() -> None:
     terminal = RecordingTerminal()
     async with Screen(console_of(terminal)).turn() as show:
-        show(TextMessageStartEvent(message_id="m", role="assistant"))
+        show(ag.TextMessageStartEvent(message_id="m", role="assistant"))
         for number in range(PARAGRAPHS):
-            show(TextMessageContentEvent(message_id="m", delta=f"Paragraph {number} begins"))
+            show(ag.TextMessageContentEvent(message_id="m", delta=f"Paragraph {number} begins"))
             await terminal.wait_for(f"Paragraph {number} begins")
-            show(TextMessageContentEvent(message_id="m", delta=" and ends.\n\n"))
+            show(ag.TextMessageContentEvent(message_id="m", delta=" and ends.\n\n"))
             await terminal.wait_for(f"Paragraph {number} begins and ends.")
-        show(TextMessageEndEvent(message_id="m"))
+        show(ag.TextMessageEndEvent(message_id="m"))
     begun = 0
     for written, shown in terminal.frames:
         counts = [shown.count(f"Paragraph {number} ") for number in range(PARAGRAPHS)]
@@ -85,48 +70,16 @@ async def test_text_that_is_on_the_screen_never_vanishes_and_is_never_doubled() 
     assert "Paragraph 0" not in final
 
 
-@requirement("terminal.flicker")
-def test_rows_that_have_not_changed_are_not_written() -> None:
-    terminal = RecordingTerminal()
-    rows = LiveRows(console_of(terminal))
-    rows.draw([], Text("one\ntwo"))
-    rows.draw([], Text("one\ntwo"))
-    rows.draw([], Text("one\nthree"))
-    rows.draw([Text("one")], Text("three"))
-    rows.draw([Text("three")], None)
-    rows.show(Text("after"))
-    assert [written.count("one") for written, _ in terminal.frames] == [1, 0, 0]
-    assert terminal.frames[-1][1].split() == ["one", "three", "after"]
-
-
-@requirement("terminal.flicker")
-def test_rows_that_are_drawn_at_another_width_take_the_place_of_the_former_ones() -> None:
-    terminal = RecordingTerminal()
-    console = console_of(terminal)
-    rows = LiveRows(console)
-    rows.draw([Text("above")], Text("word " * 12))
-    console.width = 40
-    rows.draw([], Text("word " * 12))
-    rows.draw([Text("wide 🙂" * 5)], Text("x" * 40))
-    rows.draw([], None)
-    shown = terminal.frames[-1][1].rstrip().splitlines()
-    assert shown[0] == "above"
-    assert "word" not in "".join(shown)
-    assert "🙂" in shown[1]
-
-
-@requirement("terminal.items")
 async def test_a_huge_result_shows_its_begin_and_how_much_is_left_out() -> None:
     terminal = RecordingTerminal()
     async with Screen(console_of(terminal)).turn() as show:
-        show(ToolCallStartEvent(tool_call_id="c", tool_call_name="read"))
-        show(ToolCallEndEvent(tool_call_id="c"))
-        show(ToolCallResultEvent(message_id="r", tool_call_id="c", content="y" * 1_000_000))
+        show(ag.ToolCallStartEvent(tool_call_id="c", tool_call_name="read"))
+        show(ag.ToolCallEndEvent(tool_call_id="c"))
+        show(ag.ToolCallResultEvent(message_id="r", tool_call_id="c", content="y" * 1_000_000))
     assert "… 999,000 more characters" in terminal.frames[-1][1]
     assert len(terminal.getvalue()) < COLUMNS * ROWS
 
 
-@requirement("terminal.items")
 async def test_a_turn_without_events_and_a_call_without_a_result_show_a_spinner(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -134,20 +87,19 @@ async def test_a_turn_without_events_and_a_call_without_a_result_show_a_spinner(
     terminal = RecordingTerminal()
     async with Screen(console_of(terminal)).turn() as show:
         await terminal.wait_for("◐")
-        show(ToolCallStartEvent(tool_call_id="c", tool_call_name="read"))
+        show(ag.ToolCallStartEvent(tool_call_id="c", tool_call_name="read"))
         await terminal.wait_for("◐ read")
-        show(ToolCallResultEvent(message_id="r", tool_call_id="c", content="text"))
+        show(ag.ToolCallResultEvent(message_id="r", tool_call_id="c", content="text"))
     assert "✓ read" in terminal.frames[-1][1]
     assert "◐" not in terminal.frames[-1][1]
 
 
-@requirement("terminal.light")
 async def test_a_delta_draws_nothing_by_itself() -> None:
     output = StringIO()
     async with Screen(console_of(output)).turn() as show:
-        show(TextMessageStartEvent(message_id="m", role="assistant"))
+        show(ag.TextMessageStartEvent(message_id="m", role="assistant"))
         before = output.tell()
         for number in range(DELTAS):
-            show(TextMessageContentEvent(message_id="m", delta=f"{number} "))
+            show(ag.TextMessageContentEvent(message_id="m", delta=f"{number} "))
         assert output.tell() == before
     assert f" {DELTAS - 1}" in output.getvalue()

@@ -3,16 +3,18 @@
 from pathlib import Path
 from uuid import uuid4
 
+import pytest
+
 from agui_client import SyncSession
 from agui_container.cli.terminal.slash_commands import SLASH_COMMANDS
 from tests.cli.terminal import EmulatedTerminal, open_chat
-from tests.requirements import requirement
-from tests.sockets.process import ServerProcess
+from tests.server.sockets.process import ServerProcess
+
+pytestmark = [pytest.mark.wire, pytest.mark.processes]
 
 TAB = "\t"
 
 
-@requirement("terminal.slash")
 def test_slash_commands_complete_and_move_between_threads(chat: EmulatedTerminal) -> None:
     chat.send("first thread\r")
     chat.wait_for("1 messages, state", "\n>\n")
@@ -33,7 +35,6 @@ def test_slash_commands_complete_and_move_between_threads(chat: EmulatedTerminal
     chat.wait_for("2 messages, state")
 
 
-@requirement("terminal.slash")
 def test_a_thread_is_opened_by_the_begin_of_its_id_and_shows_its_state(scripted: ServerProcess, tmp_path: Path) -> None:
     with SyncSession(scripted.invocations, thread_id=f"begin-{uuid4()}", state={"paint": "red"}) as session:
         session.send_text("reason").run().rename("The one with paint")
@@ -50,7 +51,6 @@ def test_a_thread_is_opened_by_the_begin_of_its_id_and_shows_its_state(scripted:
         terminal.wait_for('"paint": "red"')
 
 
-@requirement("terminal.slash")
 def test_slash_commands_list_themselves_choose_a_model_show_usage_and_end_the_chat(tmp_path: Path) -> None:
     with (
         ServerProcess(AGUI_AGENT="assistant", AGUI_MODELS="quick=offline,thorough=offline") as server,
@@ -68,15 +68,3 @@ def test_slash_commands_list_themselves_choose_a_model_show_usage_and_end_the_ch
         terminal.wait_for(" in, ", " out\n")
         terminal.send("/quit\r")
         assert terminal.wait_for_end() == 0
-
-
-@requirement("terminal.slash")
-def test_a_conversation_is_exported_as_markdown_and_as_json(scripted: ServerProcess, tmp_path: Path) -> None:
-    with open_chat(scripted.invocations, home=tmp_path, columns=200) as terminal:
-        terminal.send("reason\r")
-        terminal.wait_for("42", "\n>\n")
-        terminal.send(f"/export {tmp_path}/chat.md\r")
-        terminal.send(f"/export {tmp_path}/chat.json\r")
-        terminal.wait_for("Written to", count=2)
-    assert (tmp_path / "chat.md").read_text() == "**User**\n\nreason\n\n**Assistant**\n\n42\n"
-    assert '"content": "42"' in (tmp_path / "chat.json").read_text()

@@ -7,14 +7,15 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.aws.platform.doubles import ARN
+from tests.aws.platform.process import platform_process
 from tests.cli.terminal import PYTHONPATH
 from tests.engine.doubles import ask
-from tests.platform.doubles import ARN
-from tests.platform.process import platform_process
 from tests.ports import free_port
-from tests.requirements import requirement
-from tests.sockets.process import STOP_SECONDS, ServerProcess
+from tests.server.sockets.process import STOP_SECONDS, ServerProcess
 from tests.sse import events_of
+
+pytestmark = [pytest.mark.wire, pytest.mark.processes]
 
 SIGNAL = "signal.signal(signal.SIGINT, signal.SIG_DFL)"
 START = f"import os, signal, sys; {SIGNAL}; os.dup2(2, 1); os.execv(sys.argv[1], sys.argv[1:])"
@@ -23,7 +24,6 @@ START = f"import os, signal, sys; {SIGNAL}; os.dup2(2, 1); os.execv(sys.argv[1],
 COMMAND = (sys.executable, "-c", START, sys.executable, "-m", "agui_container", "chat", "--web", ARN)
 
 
-@requirement("terminal.web")
 @pytest.mark.parametrize(
     ("options", "ending", "status"),
     [((), signal.SIGINT, 1), (("--no-open",), signal.SIGTERM, 128 + signal.SIGTERM)],

@@ -11,13 +11,14 @@ import pytest
 from tests.locks import locked
 from tests.machine import find_program
 
+pytestmark = pytest.mark.other_language
+
 CLIENT = Path(__file__).parents[2] / "clients" / "typescript"
 FILES = sorted(path.name.removesuffix(".test.ts") for path in (CLIENT / "test").glob("*.test.ts"))
 SECONDS = 900
 
 
 def run(*command: str) -> None:
-    """Run a command in the client's folder, and fail with its output if it fails."""
     done = subprocess.run(
         command,
         cwd=CLIENT,
@@ -32,7 +33,6 @@ def run(*command: str) -> None:
 
 @pytest.fixture(scope="session")
 def compiled(pytestconfig: pytest.Config, testrun_uid: str) -> Path:
-    """Return the folder of the compiled tests. One process of a test run compiles them for all."""
     npm = find_program("npm")
     assert pytestconfig.cache is not None
     folder = pytestconfig.cache.mkdir("typescript")

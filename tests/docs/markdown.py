@@ -1,4 +1,4 @@
-"""As much of Markdown as the documents use: fenced blocks, tables, code spans and links."""
+"""As much of Markdown as the documents use: fenced blocks, tables and code spans."""
 
 import re
 from collections.abc import Iterator
@@ -7,13 +7,10 @@ from pathlib import Path
 
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
-LINK = re.compile(r"\]\(([^)#\s]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One fenced block: the language, the words behind it, and where it is."""
-
     file: str
     line: int
     language: str
@@ -25,25 +22,20 @@ class Block:
 
     @property
     def file_name(self) -> str | None:
-        """The file that a reader is to put the block into."""
         return next((mark.removeprefix("file=") for mark in self.marks if mark.startswith("file=")), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One Markdown file."""
-
     name: str
     text: str
 
     @classmethod
     def read(cls, path: Path, root: Path) -> "Document":
-        """The file, named by its path below ``root``."""
         return cls(str(path.relative_to(root)), path.read_text(encoding="utf-8"))
 
     @property
     def blocks(self) -> list[Block]:
-        """The fenced blocks, in order."""
         return list(self._blocks())
 
     def _blocks(self) -> Iterator[Block]:
@@ -54,21 +46,13 @@ class Document:
 
     @property
     def prose(self) -> str:
-        """Return the text without its fenced blocks."""
         return FENCE.sub("", self.text)
 
     @property
     def spans(self) -> list[str]:
-        """The code spans."""
         return SPAN.findall(self.prose)
 
-    @property
-    def links(self) -> list[str]:
-        """The targets of links, without fragments."""
-        return LINK.findall(self.prose)
-
     def table(self, first_column: str, after: str = "") -> list[list[str]]:
-        """The rows of the first table below the text ``after`` whose head begins with ``first_column``."""
         lines = iter(self.prose[self.prose.index(after) :].splitlines())
         for line in lines:
             if " ".join(line.split()).startswith(f"| {first_column} |"):
@@ -85,6 +69,5 @@ class Document:
 
 
 def code(cell: str) -> str:
-    """Return the content of a cell that is one code span, or else the cell itself."""
     found = SPAN.fullmatch(cell)
     return found[1] if found else cell

@@ -13,11 +13,11 @@ import msgspec
 from pydantic import SecretStr, TypeAdapter
 
 from agui_container.auth.claim_rules import ClaimRule
-from agui_container.deploy.options import DeployOptions
-from agui_container.engine.policy import IdentityLimits
+from agui_container.aws.deploy.options import DeployOptions
 from agui_container.models.bedrock import BedrockOptions
 from agui_container.models.openai import OpenAIOptions
 from agui_container.protocol.token_usage import ModelPrice
+from agui_container.run.policy import IdentityLimits
 from agui_container.settings import JSON_SETTINGS, Settings
 from agui_container.settings_sources import DEPLOY_TABLE
 from agui_container.tools.mcp.servers import HttpServer, StdioServer
@@ -34,21 +34,21 @@ TABLES: dict[str, TypeAdapter[object]] = {
     "auth_custom_claims": TypeAdapter(tuple[ClaimRule, ...]),
 }
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+REFERENCE = re.compile(r"\(\[[^\]]*\]\(([\w-]+\.md)[^)]*\)\)")
+"""A link in parentheses, which becomes the name of its file."""
 
 
 def meanings() -> dict[str, str]:
-    """Return the sentence of each setting in docs/configuration.md, without Markdown."""
     rows = GUIDES["configuration"].table("variable")
     return {code(name).removeprefix("AGUI_").lower(): without_markdown(text) for name, _, text in rows}
 
 
 def without_markdown(text: str) -> str:
-    """Return a sentence about a variable as one about the file: without code spans, links and JSON."""
+    text = REFERENCE.sub(r"(docs/\1)", text)
     return LINK.sub(r"\1", text).replace("`", "").replace("a JSON list", "a list").replace("a JSON object", "a table")
 
 
 def settings_schema() -> Json:
-    """Return the schema."""
     schema: Json = Settings.model_json_schema()
     definitions: Json = schema.pop("$defs")
     properties: Json = schema["properties"]
@@ -87,7 +87,6 @@ def settings_schema() -> Json:
 
 
 def plain(schema: Any) -> Any:  # noqa: ANN401 - any part of a schema
-    """Return a schema without titles and docstrings, which say nothing to users."""
     if isinstance(schema, list):
         return [plain(each) for each in schema]
     if not isinstance(schema, dict):
@@ -97,7 +96,6 @@ def plain(schema: Any) -> Any:  # noqa: ANN401 - any part of a schema
 
 
 def schema_text() -> str:
-    """Return the content of the file."""
     return json.dumps(settings_schema(), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -18,9 +18,9 @@ from botocore.validate import validate_parameters  # type: ignore[import-untyped
 
 from tests.docs.documents import BLOCKS, ROOT
 
+pytestmark = pytest.mark.packages
 COMMAND = re.compile(r"(?<![\w/-])aws ([a-z0-9-]+) ([a-z-]+)([^\n)|&>]*)")
 OF_THE_CLI = {"query", "output", "region", "cli-input-json", "cli-read-timeout"}
-"""Options of every command."""
 NO_OPERATION = {("cloudformation", "deploy")}
 """Commands that the AWS CLI puts together from several operations."""
 
@@ -29,8 +29,6 @@ NUMBERS = {"integer": int, "long": int, "float": float, "double": float}
 
 @dataclass(frozen=True, slots=True)
 class AwsCommand:
-    """A command of the AWS CLI, and the values behind each option."""
-
     place: str
     service: str
     operation: str
@@ -87,7 +85,6 @@ def value_of(values: list[str], shape: Shape, *, is_on: bool = True) -> object:
 
 
 def text_of(value: str, shape: Shape) -> str:
-    """Return a text with values of variables, or the content of a file. botocore does not check enumerations itself."""
     if value.startswith("file://"):
         return (ROOT / value.removeprefix("file://")).read_text()
     enum = getattr(shape, "enum", [])

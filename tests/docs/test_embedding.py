@@ -1,17 +1,19 @@
-"""The programs in the guide to embedding are servers: a script, and an application with ours under a prefix."""
+"""The programs in the guide to agents are servers: a script, and an application with ours under a prefix."""
 
 import sys
 from pathlib import Path
 
 import httpx
+import pytest
 from fastapi import FastAPI
 
 from tests.docs.documents import GUIDES
 from tests.engine.doubles import ask
+from tests.server.sockets.process import ServerProcess
 from tests.server.test_embedding import answer_of, serving
-from tests.sockets.process import ServerProcess
 
-SCRIPT, MOUNTED = (block.text for block in GUIDES["embedding"].blocks if "listens" in block.marks)
+pytestmark = [pytest.mark.wire, pytest.mark.processes]
+SCRIPT, MOUNTED = (block.text for block in GUIDES["agents"].blocks if "listens" in block.marks)
 
 
 def test_the_script_serves_its_agent(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from _pytest.mark import ParameterSet
 
 from agui_container.settings import Settings
 from tests.auth.issuer import issuer_process
@@ -32,34 +32,37 @@ from tests.docs.documents import (
     scenes,
 )
 from tests.docs.markdown import Block
-from tests.grpc.clients_on_node import BUF
+from tests.engine.doubles import WAIT
 from tests.machine import find_program
 from tests.official.judge import JS
-from tests.sockets.process import ServerProcess
+from tests.protocols.grpc.clients_on_node import BUF
+from tests.server.sockets.process import ServerProcess
 
 RUN = {
     "bash": ["bash", "-euo", "pipefail"],
     "python": [sys.executable, "-W", "error"],
     "js": ["node", "--input-type=module"],
 }
-SHOWN = {"text", "diff", "dockerfile", "html", "json", "jsx", "mermaid", "toml", "yaml"}
+SHOWN = {"text", "diff", "dockerfile", "html", "json", "jsx", "toml", "yaml"}
 SECONDS = 120.0
 USUAL_ISSUER = "localhost:9000"
 CUT = "--- the next block ---"
 SCENES = [scene for document in DOCUMENTS for scene in scenes(document)]
+SHORT = ("README.md", "docs/index.md")
+
 RUN_IDS = count(1)
 
 
+def marked(block: Block, value: object) -> ParameterSet:
+    mark = pytest.mark.wire if block.file in SHORT else pytest.mark.other_language
+    return pytest.param(value, marks=mark, id=str(value))
+
+
 def is_run(block: Block) -> bool:
-    """Return True if the block runs against the shared server."""
     return block.language in RUN and not {*NOT_RUN, SERVES, ISSUER, THERE} & {*block.marks} and block.file_name is None
 
 
-# --- running ----------------------------------------------------------------------------------------------------------
-
-
 def run(language: str, text: str, port: int, issuer: str = USUAL_ISSUER) -> str:
-    """Return the output of a block that talks to the server on ``port``, and to an issuer."""
     done = subprocess.run(
         RUN[language],
         input=here(text.replace("localhost:8080", f"127.0.0.1:{port}").replace(USUAL_ISSUER, issuer)),
@@ -74,13 +77,11 @@ def run(language: str, text: str, port: int, issuer: str = USUAL_ISSUER) -> str:
 
 
 def here(text: str) -> str:
-    """The text with this suite's Python and its ``buf`` in place of the reader's."""
     return text.replace(".venv/bin/python", sys.executable).replace("npx buf", str(BUF))
 
 
 @contextmanager
 def issuer_of(scene: DocumentedServer) -> Iterator[str]:
-    """The address of the issuer that a document starts, on a free port; the usual one if it starts none."""
     commands = [block.text.strip() for block in BLOCKS if block.file == scene.start.file and ISSUER in block.marks]
     if not commands:
         yield USUAL_ISSUER
@@ -103,19 +104,14 @@ def need_node(blocks: Sequence[Block]) -> None:
 
 
 def ask(server: ServerProcess, thread: str, said: str = "hello", run_id: str | None = None) -> str:
-    """The stream that answers."""
     message = {"id": "m1", "role": "user", "content": said}
     body = {"threadId": thread, "runId": run_id or f"run-{next(RUN_IDS)}", "messages": [message]}
     return httpx.post(f"http://127.0.0.1:{server.port}/invocations", json=body, timeout=SECONDS).text
 
 
 def text_of(stream: str) -> str:
-    """Return the assistant's text in a stream."""
     deltas = re.findall(r'^data: {"type":"TEXT_MESSAGE_CONTENT".*"delta":(".*")}$', stream, re.MULTILINE)
     return "".join(json.loads(delta) for delta in deltas)
-
-
-# --- the shared server ------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -126,18 +122,14 @@ def server() -> Iterator[ServerProcess]:
         yield running
 
 
-@pytest.mark.parametrize("block", [block for block in BLOCKS if is_run(block)], ids=str)
+@pytest.mark.parametrize("block", [marked(block, block) for block in BLOCKS if is_run(block)])
 def test_an_example_runs_as_pasted_and_gives_the_output_that_is_shown(block: Block, server: ServerProcess) -> None:
     need_node([block])
     check_output(block, run(block.language, block.text, server.port))
     assert not server.faults
 
 
-# --- servers of the documents -----------------------------------------------------------------------------------------
-
-
 def settings_of(start: Block) -> dict[str, str]:
-    """Return the variables before ``make run``, or the agent of ``agui serve``."""
     *settings, command, argument = shlex.split(start.text.replace("\\\n", " "))
     if settings[-1:] == ["agui"]:
         settings[-1], command, argument = f"AGUI_AGENT={argument}", "make", "run"
@@ -149,12 +141,16 @@ def settings_of(start: Block) -> dict[str, str]:
 
 
 def environment(scene: DocumentedServer, folder: Path, issuer: str) -> Mapping[str, str]:
-    """The variables of a server that finds the document's files."""
     for block in BLOCKS:
         if block.file_name is not None and block.file == scene.start.file:
             (folder / block.file_name).write_text(block.text)
     chosen = {name: here(value).replace(USUAL_ISSUER, issuer) for name, value in settings_of(scene.start).items()}
-    return {"AGUI_AGENT": "assistant", **chosen, "AGUI_PORT": "0", "PYTHONPATH": f"{ROOT}:{ROOT / 'app'}:{folder}"}
+    return {
+        "AGUI_AGENT": "assistant",
+        **chosen,
+        "AGUI_PORT": "0",
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'app'}:{ROOT / 'clients/python/src'}:{folder}",
+    }
 
 
 def converse(server: ServerProcess, says: Block) -> None:
@@ -180,7 +176,7 @@ def act(server: ServerProcess, acts: Sequence[Block], issuer: str) -> None:
         check_output(block, part)
 
 
-@pytest.mark.parametrize("scene", SCENES, ids=str)
+@pytest.mark.parametrize("scene", [marked(scene.start, scene) for scene in SCENES])
 def test_a_server_that_is_started_as_shown_does_what_is_shown(scene: DocumentedServer, tmp_path: Path) -> None:
     with issuer_of(scene) as issuer, ServerProcess(**environment(scene, tmp_path, issuer)) as running:
         if scene.acts:
@@ -189,11 +185,8 @@ def test_a_server_that_is_started_as_shown_does_what_is_shown(scene: DocumentedS
             answer = ask(running, thread="t")
             assert '"type":"TEXT_MESSAGE_CONTENT"' in answer
             assert '"outcome":{"type":"success"}' in answer
-        assert httpx.get(f"http://127.0.0.1:{running.port}/ping").is_success
+        assert httpx.get(f"http://127.0.0.1:{running.port}/ping", timeout=WAIT).is_success
         assert bool(running.faults) is (RAISES in scene.start.marks)
-
-
-# --- completeness -----------------------------------------------------------------------------------------------------
 
 
 def test_every_block_is_run_or_says_why_not() -> None:
@@ -221,8 +214,3 @@ def test_shell_examples_that_are_not_run_can_be_parsed() -> None:
             subprocess.run(["bash", "-n"], input=block.text, text=True, check=True)
         if block.language == "python":
             compile(block.text, str(block), "exec")
-
-
-def test_the_tools_that_run_the_examples_are_here() -> None:
-    assert shutil.which("bash")
-    assert shutil.which("curl")

@@ -10,36 +10,28 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.docs.documents import BLOCKS, GUIDES, INSTALL, NOT_RUN, PYTHON_CLIENT, README, ROOT, SERVES, output_of
+from tests.aws.platform.process import NO_CREDENTIALS
+from tests.cli.terminal import EmulatedTerminal
+from tests.docs.documents import GUIDES, INSTALL, PYTHON_CLIENT, README, SERVES, output_of
 from tests.docs.markdown import Block, Document
-from tests.platform.process import NO_CREDENTIALS
+from tests.server.sockets.process import START_SECONDS, ServerProcess, environment
 from tests.server.test_embedding import answer_of
-from tests.sockets.process import START_SECONDS, ServerProcess, environment
 from tests.wheels import BUILD, copy_sources
 
+pytestmark = pytest.mark.packages
 BASH = ("bash", "-euo", "pipefail", "-c")
-ALLOWED = 'call publish {"text": "hello"}\ny\n'
+MESSAGE = 'call publish {"text": "hello"}'
 
 
 def commands(document: Document) -> list[str]:
-    """Return the commands of a document that this module runs."""
     return [block.text for block in document.blocks if INSTALL in block.marks]
 
 
 class GuideReader:
-    """A reader of the guides, with the wheels in an empty folder.
-
-    Args:
-        folder: empty.
-        wheels: folder with the wheels.
-        environment: folder whose ``.venv`` is active. Default: the reader's own folder.
-    """
-
     def __init__(self, folder: Path, wheels: Path, environment: Path | None = None) -> None:
         self.folder = folder
         for wheel in wheels.glob("*.whl"):
@@ -53,7 +45,6 @@ class GuideReader:
         self.variables = {**path, "XDG_STATE_HOME": str(folder), "BROWSER": "true", **NO_CREDENTIALS}
 
     def run(self, script: str, inside: str = ".", typed: str = "", **variables: str) -> str:
-        """Return the output of a block that ends by itself."""
         done = subprocess.run(
             [*BASH, script],
             cwd=self.folder / inside,
@@ -67,6 +58,21 @@ class GuideReader:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    def chat(self, command: str) -> None:
+        """Chat in a terminal: let the tool run that asks, and leave."""
+        env = {**environment(self.variables), "TERM": "xterm-256color"}
+        terminal = EmulatedTerminal([*BASH, command], 100, env, self.folder)
+        try:
+            terminal.wait_for("\n>")
+            terminal.send(f"{MESSAGE}\r")
+            terminal.wait_for("[y] allow")
+            terminal.send("y")
+            terminal.wait_for("Done: hello", "\n>\n")
+            terminal.send("\x04")
+            assert terminal.wait_for_end() == 0
+        finally:
+            terminal.close()
+
     def serving(self, script: str, inside: str = ".") -> ServerProcess:
         """Run a block whose last command serves, in the place of the shell so that it gets signals."""
         *before, last = script.splitlines()
@@ -76,50 +82,58 @@ class GuideReader:
 
 @pytest.fixture(autouse=True)
 def no_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No variables of an account of AWS."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
 
 
 @pytest.fixture(scope="module")
 def beginner(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> GuideReader:
-    """A reader who has made the environment of start.md."""
     reader = GuideReader(tmp_path_factory.mktemp("beginner"), wheels)
-    reader.run(commands(GUIDES["start"])[0])
+    reader.run(commands(GUIDES["index"])[0])
     return reader
 
 
 @pytest.fixture
 def reader(beginner: GuideReader, wheels: Path, tmp_path: Path) -> GuideReader:
-    """A reader in another folder, with the same environment."""
     return GuideReader(tmp_path, wheels, beginner.folder)
 
 
 def test_a_project_is_made_and_served_and_its_tool_runs_once_it_is_allowed(beginner: GuideReader) -> None:
-    _, serve, chat, test, doctor = commands(GUIDES["start"])
-    [script] = [block for block in GUIDES["start"].blocks if block.language == "python"]
+    _, serve, chat, test, doctor, *_ = commands(GUIDES["index"])
+    [script] = [block for block in GUIDES["index"].blocks if "SyncSession" in block.text]
     with beginner.serving(serve) as server:
-        assert "Done: hello" in beginner.run(f"{chat.strip()} localhost:{server.port}", typed=ALLOWED)
+        beginner.chat(f"{chat.strip()} localhost:{server.port}")
         printed = beginner.run("python -", typed=script.text.replace(":8080", f":{server.port}"))
         assert printed == output_of(script)
     assert "2 passed" in beginner.run(test, "my-agent")
     assert "settings" in beginner.run(doctor, "my-agent")
 
 
-def test_the_start_of_the_readme_serves_a_project(reader: GuideReader) -> None:
+def test_the_start_of_the_readme_serves_a_project_of_a_checkout_that_others_install(
+    wheels: Path, tmp_path: Path
+) -> None:
     [start] = commands(README)
+    (checkout := tmp_path / "checkout").mkdir()
+    copy_sources(checkout)
+    reader = GuideReader(checkout, wheels)
     with reader.serving(start) as server:
-        assert "Done: hello" in reader.run(f"agui chat localhost:{server.port}", typed=ALLOWED)
+        reader.chat(f"agui chat localhost:{server.port}")
+    project = tmp_path / "my-agent"
+    shutil.rmtree(checkout)
+    [install] = re.findall(r"^pip install .+$", (project / "README.md").read_text(), re.MULTILINE)
+    colleague = GuideReader(project, wheels)
+    with colleague.serving(f"python3 -m venv .venv && . .venv/bin/activate\n{install}\nagui serve") as server:
+        colleague.chat(f"agui chat localhost:{server.port}")
 
 
 def test_the_package_is_installed_from_its_wheel_from_git_and_with_a_framework(wheels: Path, tmp_path: Path) -> None:
-    build, from_git, install, with_framework = commands(GUIDES["install"])
+    install, *_, build, from_git, with_framework = commands(GUIDES["index"])
     assert build.strip() == BUILD
     reader = GuideReader(tmp_path, wheels)
     reader.run(install)
-    [agent] = [block for block in GUIDES["install"].blocks if block.file_name == "app.py"]
+    [agent] = [block for block in GUIDES["index"].blocks if block.file_name == "app.py"]
     (tmp_path / "app.py").write_text(agent.text)
-    [serve] = [block for block in GUIDES["install"].blocks if SERVES in block.marks]
+    [serve] = [block for block in GUIDES["index"].blocks if SERVES in block.marks]
     with reader.serving(serve.text) as server:
         assert "Hello from a folder of your own." in answer_of(server.port)
     reader.run("pip uninstall --yes agui-container")  # the wheel and the repository are alternatives
@@ -130,7 +144,6 @@ def test_the_package_is_installed_from_its_wheel_from_git_and_with_a_framework(w
 
 
 def repository(host: Path) -> dict[str, str]:
-    """Make a repository of one commit, and return variables that make Git take it for that of ``YOUR-HOST``."""
     origin = host / "agui-container.git"
     origin.mkdir(parents=True)
     copy_sources(origin)
@@ -152,25 +165,23 @@ def test_the_client_is_installed_from_a_checkout_beside_the_environment(reader: 
 
 def test_a_project_is_planned_for_agentcore_and_answers_behind_the_local_one(reader: GuideReader) -> None:
     plan, serve, chat = commands(GUIDES["agentcore"])
-    assert "CreateAgentRuntime" in reader.run(plan)
+    assert "AWS::BedrockAgentCore::Runtime" in reader.run(plan)
     with reader.serving(f"{serve.strip()} --port 0", "weather") as server:
-        assert "Done: hello" in reader.run(chat.replace(":8100", f":{server.port}"), typed=ALLOWED)
+        reader.chat(chat.replace(":8100", f":{server.port}"))
 
 
 def test_a_project_is_planned_and_written_as_code_by_the_guide_to_deployments(reader: GuideReader) -> None:
     make, plan, emit = commands(GUIDES["deploy"])
     reader.run(make)
-    assert "CreateAgentRuntime" in reader.run(plan, "weather")
+    assert "AWS::BedrockAgentCore::Runtime" in reader.run(plan, "weather")
     reader.run(emit, "weather")
     assert (reader.folder / "weather" / "infrastructure" / "template.json").exists()
 
 
 def test_a_handler_of_awss_sdk_is_served_with_the_changes_that_the_guide_shows(reader: GuideReader) -> None:
-    serve, ask = (block for block in GUIDES["from-agentcore-sdk"].blocks if INSTALL in block.marks)
-    handler, requirements, image = (
-        changed(block) for block in GUIDES["from-agentcore-sdk"].blocks if block.language == "diff"
-    )
-    assert "agui-container" in requirements
+    serve, ask = (block for block in GUIDES["frameworks"].blocks if INSTALL in block.marks)
+    handler, requirements, image = (changed(block) for block in GUIDES["frameworks"].blocks if block.language == "diff")
+    assert "agui_container" in requirements
     (reader.folder / "my_agent.py").write_text(handler)
     in_image = re.sub(r"^CMD (.+)", lambda command: shlex.join(json.loads(command[1])), image, flags=re.MULTILINE)
     for script in (serve.text, re.sub("^ENV ", "export ", in_image, flags=re.MULTILINE)):
@@ -179,25 +190,4 @@ def test_a_handler_of_awss_sdk_is_served_with_the_changes_that_the_guide_shows(r
 
 
 def changed(diff: Block) -> str:
-    """Return the text of a file after the changes of a diff."""
     return "".join(line[1:] for line in diff.text.splitlines(keepends=True) if not line.startswith("-"))
-
-
-def test_the_first_pages_show_no_command_that_is_not_run() -> None:
-    """Only what needs an account of AWS or Docker is left out, in the guides that are about both."""
-    pages: dict[str, dict[str, int]] = {
-        "start": {},
-        "install": {},
-        "from-agentcore-sdk": {"needs-aws": 1},
-        "agentcore": {"needs-aws": 1},
-        "deploy": {"needs-aws": 7, "needs-docker": 6, "needs-kubernetes": 1},
-    }
-    [start] = re.findall(r"- Start:\n((?:      .+\n)+)", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
-    assert {*re.findall(r"(\S+)\.md$", start, re.MULTILINE)} - {"index"} <= pages.keys()
-    left_out = NOT_RUN.keys() - {INSTALL}
-    for name, expected in pages.items():
-        found = Counter(mark for block in GUIDES[name].blocks for mark in block.marks if mark in left_out)
-        assert found == expected, name
-    tested = [*(GUIDES[name] for name in pages), README, PYTHON_CLIENT]
-    names = {document.name for document in tested}
-    assert {block.file for block in BLOCKS if INSTALL in block.marks} == names

@@ -41,7 +41,7 @@ async def store_conversation(  # noqa: PLR0913 - each has a default
     key = RunKey(owner, thread, run)
     await claim_run(store, key, now=now)
     said = change(*(messages or TALK), run_id=run, title=title, state=state)
-    await store.runs.finish(key, A, [], ending(said, now + 1, turn=turn))
+    await store.finish(key, A, [], ending(said, now + 1, turn=turn))
 
 
 async def store_active_run(
@@ -49,5 +49,4 @@ async def store_active_run(
 ) -> None:
     """Store an active run with the messages so far."""
     key = RunKey(owner, thread, run)
-    await claim_run(store, key, now=START + 10)
-    await store.runs.change(key, A, START + 10, change(*messages, run_id=run))
+    await claim_run(store, key, now=START + 10, change=change(*messages, run_id=run))

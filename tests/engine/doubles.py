@@ -10,29 +10,30 @@ from typing import Any
 import pytest
 from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 
-from agui_container.agents.as_agent import as_agent, responder_of, thread_cleanup_of
+from agui_container.agents.as_agent import as_agent, is_store_user, only_answers, thread_cleanup_of, with_store
 from agui_container.agents.run_limits import LimitedAgent
-from agui_container.engine.admission.quota import IdentityQuota, Quota
 from agui_container.engine.engine import Engine
-from agui_container.engine.log.event_log import LogMemory
-from agui_container.engine.log.subscription import Subscription
-from agui_container.engine.persistence.cluster import Cluster
-from agui_container.engine.policy import CapacityLimits, IdentityLimits, OnBusy, OnDisconnect, Policy
-from agui_container.engine.run.run import Run
-from agui_container.engine.service import Threads
+from agui_container.engine.threads import ThreadCommands
 from agui_container.main import build_capabilities, read_identity_limits
 from agui_container.ports import Caller, Clock, RunLimits, Tool
-from agui_container.protocol.commands import ThreadCommand
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
+from agui_container.run.cluster import Cluster
+from agui_container.run.event_log import LogMemory
+from agui_container.run.policy import CapacityLimits, IdentityLimits, OnBusy, OnDisconnect, Policy
+from agui_container.run.run import Run
+from agui_container.run.subscription import Subscription
 from agui_container.settings import Settings
 from agui_container.stores import is_durable, open_store
-from tests.buses.memory_bus import MemoryBus
+from agui_container.tool_factory import with_tools
+from agui_core.commands import ThreadCommand
+from tests.replicas.buses.memory_bus import MemoryBus
 
 WAIT = 120.0
 """Seconds after which a wait has failed; no test waits this long."""
 
-START = 1_800_000_000.0
+START = 1_700_000_000.0
+"""Time of a ``FakeClock``. It is in the past, so that what an agent stores by the real time has not expired."""
 """First time of a fake clock, in Unix seconds."""
 
 Json = dict[str, Any]
@@ -88,34 +89,38 @@ def make_service(  # noqa: PLR0913 - each has a default
     caller_limits: IdentityLimits | None = None,
     tools: Mapping[str, Tool] | None = None,
     cluster: Cluster | None = None,
+    ids: str = "id",
 ) -> Engine:
     """Return an engine around an agent in any accepted form. Its ids are id-1, id-2 and so on."""
     settings = settings or Settings()
-    adapted = as_agent(agent, "agent")
     clock = clock or FakeClock()
+    cluster = cluster or make_cluster(settings.store.get_secret_value(), clock)
+    adapted = with_store(as_agent(agent, "agent"), cluster.store)
+    running = adapted if is_store_user(adapted) else with_tools(adapted, settings, cluster.store, ())
     numbers = count(1)
     return Engine(
-        LimitedAgent(adapted, RunLimits(tokens=settings.run_tokens or None)),
+        LimitedAgent(running, RunLimits(tokens=settings.run_tokens or None)),
         Policy(
             on_busy=OnBusy(settings.on_busy),
             on_disconnect=OnDisconnect(settings.disconnect_grace),
             run_timeout=settings.run_timeout,
-            limits=limits or CapacityLimits(bytes_in_flight=settings.max_bytes_in_flight),
+            limits=limits or CapacityLimits(),
             identity_limits=caller_limits or read_identity_limits(settings.caller_limits),
         ),
         clock,
-        cluster or make_cluster(settings.store.get_secret_value(), clock),
+        cluster,
         tools=tools or {},
         capabilities=build_capabilities(adapted, settings),
-        new_id=lambda: f"id-{next(numbers)}",
-        responder=responder_of(adapted),
+        new_id=lambda: f"{ids}-{next(numbers)}",
+        only_answers=only_answers(adapted),
         thread_cleanup=thread_cleanup_of(adapted),
     )
 
 
 def make_cluster(store: str, clock: Clock) -> Cluster:
     """Return a cluster of one replica on a store."""
-    return Cluster(open_store(store), MemoryBus(), clock, durable=is_durable(store), new_id=lambda: "replica-1")
+    opened, durable = open_store(store, clock.time), is_durable(store)
+    return Cluster(opened, MemoryBus(), clock, durable=durable, new_id=lambda: "replica-1")
 
 
 def caller(owner: str = "everybody", **fields: Any) -> Caller:  # noqa: ANN401 - the fields of Caller
@@ -123,25 +128,14 @@ def caller(owner: str = "everybody", **fields: Any) -> Caller:  # noqa: ANN401 -
     return Caller(owner, fields.pop("request_id", "request-1"), identity=fields.pop("identity", owner), **fields)
 
 
-def make_quota(limits: CapacityLimits | None = None, identity_limits: IdentityLimits | None = None) -> Quota:
-    """Return limits of a process in which nothing is in use."""
-    return Quota(limits or CapacityLimits(), identity_limits or IdentityLimits(), FakeClock())
-
-
-async def answer_of(threads: Threads, command: ThreadCommand) -> Json:
+async def answer_of(threads: ThreadCommands, command: ThreadCommand) -> Json:
     """Execute a command of a caller on threads, and return the whole result."""
-    async with threads.answer(caller(), command) as view:
-        return view
-
-
-def bytes_in_flight(most: int, identity: str = "first") -> IdentityQuota:
-    """Return the quota of an identity that may have so many bytes in flight."""
-    return make_quota(CapacityLimits(bytes_in_flight=2 * most)).of(identity)
+    return await threads.answer(caller(), command)
 
 
 def log_memory(run_bytes: int = 1 << 40, all_bytes: int = 1 << 40) -> LogMemory:
     """Return the memory limits of a run and of all runs."""
-    return LogMemory(run_bytes, make_quota(CapacityLimits(all_bytes=all_bytes)).of(""))
+    return LogMemory(run_bytes, all_bytes, lambda: AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "All logs are full."))
 
 
 def asking(thread: str = "t1", run: str = "r1", **fields: Any) -> RunAgentInput:  # noqa: ANN401 - as in JSON

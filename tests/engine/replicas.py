@@ -1,50 +1,59 @@
 """Engines that share a store and a bus, as replicas do."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from string import ascii_lowercase
 
 import pytest
 from ag_ui.core import RunAgentInput
 
 from agui_container.engine.engine import Engine
-from agui_container.engine.persistence.cluster import Cluster
-from agui_container.engine.policy import CapacityLimits
-from agui_container.ports import Item
-from agui_container.ports.records import AlreadyExists, Claim, Claimed, ThreadBusy
+from agui_container.ports import Item, Tool
+from agui_container.ports.records import Begun, Busy, Claim, Exists
+from agui_container.ports.store import Merge
 from agui_container.protocol.wire.envelope import Envelope
+from agui_container.run.cluster import Cluster
+from agui_container.run.policy import CapacityLimits
 from agui_container.settings import Settings
 from agui_container.stores.memory import MemoryStore
-from tests.buses.memory_bus import MemoryBus
 from tests.engine.doubles import FakeClock, make_service
+from tests.replicas.buses.memory_bus import MemoryBus
 
 
 class Replicas:
-    """Engines on one store and one bus, with one clock."""
+    """Engines on one store and one bus, with one clock unless another one is given."""
 
     def __init__(self) -> None:
-        self.store, self.bus, self.clock = MemoryStore(), MemoryBus(), FakeClock()
-        self._names = iter(ascii_lowercase)
+        self.bus, self.clock = MemoryBus(), FakeClock()
+        self.store = MemoryStore(now=self.clock.time)
+        self._names, self._ids = iter(ascii_lowercase), iter(ascii_lowercase)
 
     async def start(
-        self, agent: object, settings: Settings | None = None, limits: CapacityLimits | None = None
+        self,
+        agent: object,
+        settings: Settings | None = None,
+        limits: CapacityLimits | None = None,
+        clock: FakeClock | None = None,
+        tools: Mapping[str, Tool] | None = None,
     ) -> Engine:
-        cluster = Cluster(self.store, self.bus, self.clock, durable=True, new_id=lambda: f"replica-{next(self._names)}")
-        service = make_service(agent, settings, clock=self.clock, cluster=cluster, limits=limits)
+        clock = clock or self.clock
+        cluster = Cluster(self.store, self.bus, clock, durable=True, new_id=lambda: f"replica-{next(self._names)}")
+        ids = f"id-{next(self._ids)}"
+        service = make_service(agent, settings, clock=clock, cluster=cluster, limits=limits, tools=tools, ids=ids)
         await cluster.open()
         return service
 
 
 def hold_claims(patch: pytest.MonkeyPatch, store: MemoryStore) -> tuple[asyncio.Event, asyncio.Event]:
     """Hold the claims of runs. The first event is set when a claim waits; set the second one to release the claims."""
-    claim, asked, may = store.runs.claim, asyncio.Event(), asyncio.Event()
+    begin, asked, may = store.begin, asyncio.Event(), asyncio.Event()
 
-    async def held(wanted: Claim) -> Claimed | AlreadyExists | ThreadBusy:
+    async def held(claim: Claim, merge: Merge) -> Begun | Exists | Busy:
         asked.set()
         await may.wait()
-        return await claim(wanted)
+        return await begin(claim, merge)
 
-    patch.setattr(store.runs, "claim", held)
+    patch.setattr(store, "begin", held)
     return asked, may
 
 

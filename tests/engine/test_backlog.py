@@ -16,19 +16,18 @@ from ag_ui.core import (
 )
 from pydantic_core import from_json
 
+from agui_container.conversation.recovery import EVENT
 from agui_container.engine.engine import Engine
-from agui_container.engine.log.event_log import BATCH_EVENTS
-from agui_container.engine.log.subscription import Subscription
-from agui_container.engine.run.run import Run
 from agui_container.ports import Item
 from agui_container.ports.records import RunKey, ThreadKey
 from agui_container.ports.store import StoreUnavailable
-from agui_container.protocol.conversation.recovery import EVENT
 from agui_container.protocol.validator import RunSequence
 from agui_container.protocol.wire.envelope import Envelope
+from agui_container.run.event_log import BATCH_EVENTS
+from agui_container.run.run import Run
+from agui_container.run.subscription import Subscription
 from tests.engine.doubles import asking, caller, envelopes, eventually, wait_for_event
 from tests.engine.replicas import Replicas
-from tests.requirements import requirement
 
 RUN = RunKey("everybody", "t1", "r1")
 COUNT = 3 * BATCH_EVENTS
@@ -53,9 +52,9 @@ class SlowAppend:
         self.may = asyncio.Event()
         self.waits = asyncio.Event()
         self.failure: Exception | None = None
-        self._runs = service.cluster.store.runs
-        self._append = self._runs.append
-        patch.setattr(self._runs, "append", self.append)
+        self._store = service.cluster.store
+        self._append = self._store.append
+        patch.setattr(self._store, "append", self.append)
 
     async def append(self, run: RunKey, replica: str, given: Sequence[Envelope]) -> None:
         """Hold all envelopes after the first ones. If a failure is set, store them and raise the failure once."""
@@ -111,7 +110,6 @@ def assert_legal(seen: Sequence[Envelope]) -> None:
     sequence.feed(EVENT.validate_json(seen[-1].data))
 
 
-@requirement("drain.behind")
 @pytest.mark.parametrize(("last", "status", "code"), ENDS.values(), ids=ENDS)
 async def test_a_stop_stores_the_end_of_a_run_and_not_its_backlog(
     monkeypatch: pytest.MonkeyPatch, last: Item | None, status: str, code: str
@@ -126,7 +124,7 @@ async def test_a_stop_stores_the_end_of_a_run_and_not_its_backlog(
     assert from_json(seen[-1].data).get("code", "") == code
     stored = [each async for each in stored_envelopes(replicas)]
     assert stored == seen
-    record = await replicas.store.runs.get(RUN)
+    record = await replicas.store.run(RUN)
     assert record is not None
     assert (record.status, record.last_seq) == (status, len(seen))
     assert (from_json(record.error)["code"] if record.error else "") == code
@@ -135,23 +133,21 @@ async def test_a_stop_stores_the_end_of_a_run_and_not_its_backlog(
 async def stored_envelopes(replicas: Replicas) -> AsyncIterator[Envelope]:
     """Yield the envelopes of the run in the store."""
     after = 0
-    while page := await replicas.store.runs.envelopes(RUN, after):
+    while page := await replicas.store.envelopes(RUN, after):
         for envelope in page:
             yield envelope
         after = page[-1].seq
 
 
-@requirement("drain.behind")
 async def test_the_thread_keeps_what_the_agent_said_before_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     replicas = Replicas()
     service = await replicas.start(talker(None))
     await read_during_stop(service, await service.admit(asking(), caller()), SlowAppend(monkeypatch, service))
-    kept = await replicas.store.threads.changes(ThreadKey("everybody", "t1"))
+    kept = await replicas.store.thread(ThreadKey("everybody", "t1"))
     assert kept is not None
     assert [len(from_json(message.data)["content"]) for message in kept.messages] == [2, COUNT]
 
 
-@requirement("drain.behind")
 async def test_an_end_does_not_follow_events_that_the_store_has_unnoticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a write that failed it is not known what the store has, so the same events are written again first."""
     replicas = Replicas()

@@ -1,19 +1,17 @@
 """Answers to interrupts under the ids of the run that ended with them."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
 
 from agui_container.engine.engine import Engine
 from agui_container.ports import Item
-from agui_container.protocol.commands import MAX_ID
 from agui_container.protocol.wire.envelope import Envelope
 from tests.engine.doubles import asking, caller, envelopes
 from tests.engine.replicas import Replicas, types
 from tests.engine.test_recorder import wait_until_stored
 from tests.engine.test_replicas import drain_services
-from tests.requirements import requirement
 
 
 class InterruptingAgent:
@@ -42,23 +40,6 @@ async def run_and_store(service: Engine, run_input: RunAgentInput) -> Sequence[E
     return events
 
 
-def record_calls(patch: pytest.MonkeyPatch, target: object, *names: str) -> list[str]:
-    """Return a list to which the name of each of these methods is added when it is called."""
-    calls: list[str] = []
-
-    def record(name: str, method: Callable[..., object]) -> Callable[..., object]:
-        def call(*args: object) -> object:
-            calls.append(name)
-            return method(*args)
-
-        return call
-
-    for name in names:
-        patch.setattr(target, name, record(name, getattr(target, name)))
-    return calls
-
-
-@requirement("approval.same-run")
 async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own_on_any_replica() -> None:
     replicas = Replicas()
     here, there = await replicas.start(InterruptingAgent("i")), await replicas.start(InterruptingAgent("i"))
@@ -70,15 +51,6 @@ async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own
     await drain_services(here, there)
 
 
-@requirement("approval.same-run")
-async def test_an_answer_that_brings_others_along_is_a_run_of_its_own_as_well() -> None:
-    service = await Replicas().start(InterruptingAgent("i"))
-    await run_and_store(service, asking())
-    assert types(await run_and_store(service, answer("of another run", "i")))[1] == "TEXT_MESSAGE_START"
-    await drain_services(service)
-
-
-@requirement("approval.same-run")
 @pytest.mark.parametrize("count", [1, 2], ids=["one replica", "two"])
 async def test_an_answer_to_the_next_question_may_come_under_the_ids_of_the_run_that_asked_first(count: int) -> None:
     replicas, agent = Replicas(), InterruptingAgent("i", "j", "k")
@@ -93,7 +65,6 @@ async def test_an_answer_to_the_next_question_may_come_under_the_ids_of_the_run_
     await drain_services(*services)
 
 
-@requirement("approval.same-run")
 async def test_a_retry_of_a_run_that_others_have_followed_is_no_answer_to_what_they_ask() -> None:
     service = await Replicas().start(InterruptingAgent("i"))
     told = await run_and_store(service, answer("h", run="r0"))
@@ -101,26 +72,3 @@ async def test_a_retry_of_a_run_that_others_have_followed_is_no_answer_to_what_t
     assert await run_and_store(service, answer("h", run="r0")) == told
     assert await run_and_store(service, answer("i", run="r0")) == told
     await drain_services(service)
-
-
-@requirement("approval.same-run")
-async def test_a_run_of_its_own_has_an_id_that_can_be_named_however_long_the_asking_runs_is() -> None:
-    service, run = await Replicas().start(InterruptingAgent("i", "j")), "r" * MAX_ID
-    await run_and_store(service, asking(run=run))
-    answered = [await run_and_store(service, answer(interrupt, run=run)) for interrupt in ("i", "j")]
-    assert [len(events[0].run_id) for events in answered] == [MAX_ID, MAX_ID]
-    assert types(answered[-1])[1] == "TEXT_MESSAGE_START"
-    await drain_services(service)
-
-
-@requirement("approval.same-run")
-async def test_an_answer_reads_the_run_that_asked_once_before_its_own_run_claims_the_thread(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    replicas = Replicas()
-    here, there = [await replicas.start(InterruptingAgent("i")) for _ in range(2)]
-    await run_and_store(here, asking())
-    calls = record_calls(monkeypatch, replicas.store.runs, "get", "envelopes", "claim")
-    await there.admit(answer("i"), caller())
-    assert calls == ["get", "envelopes", "claim"]
-    await drain_services(here, there)

@@ -1,154 +1,46 @@
-"""Leases under clocks that differ, what they say of a run, and the expiry of runs, interrupts and events."""
+"""Leases under clocks that differ, what they say of a run, and the expiry of runs, notes and events."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 
 import pytest
 from ag_ui.core import RunAgentInput, TokenUsage
 
 from agui_container.engine.engine import Engine
-from agui_container.engine.log.subscription import REPORT_VALID_SECONDS
-from agui_container.engine.persistence import remote_run
-from agui_container.engine.persistence.cluster import LEASE_SECONDS
-from agui_container.engine.persistence.leases import RENEW_SECONDS, RETENTION_SECONDS
-from agui_container.engine.service import View
+from agui_container.engine.views import View
 from agui_container.ports import Item, RunContext
 from agui_container.ports.records import (
-    AlreadyExists,
-    Claim,
-    Ending,
-    InterruptScope,
-    Lease,
-    PendingInterrupt,
-    RunKey,
-    RunProgress,
-    RunRecord,
     RunStatus,
-    ThreadKey,
+    ThreadNote,
 )
+from agui_container.replicas import remote_run
+from agui_container.replicas.leases import RENEW_SECONDS
+from agui_container.run.cluster import LEASE_SECONDS
+from agui_container.run.readers import REPORT_VALID_SECONDS
 from tests.engine.doubles import START, FakeClock, asking, caller, envelopes, eventually
 from tests.engine.replicas import Replicas, hello
 from tests.engine.test_recorder import RUN, beat, wait_until_stored
-from tests.requirements import requirement
-from tests.stores.doubles import envelopes as stored_envelopes
-
-A_DAY = 86_400.0
+from tests.stores.doubles import claim_run
 
 
-@requirement("durable.forgets")
-async def test_the_events_of_a_run_are_kept_for_seven_days_after_its_end_and_its_thread_for_longer() -> None:
+async def test_a_note_is_removed_when_it_has_expired() -> None:
     replicas = Replicas()
-    runs, clock = replicas.store.runs, replicas.clock
-    leases = (await replicas.start(hello)).leases
-    await runs.claim(Claim(RUN, "replica-a", START, START + LEASE_SECONDS))
-    clock.advance(A_DAY)
-    await leases.purge()
-    await runs.finish(RUN, "replica-a", stored_envelopes(1, 3), Ending(RunStatus.FINISHED, clock.time()))
-    clock.advance(7 * A_DAY)
-    await leases.purge()
-    assert len(await runs.envelopes(RUN, 0)) == 3
-    clock.advance(1)
-    await leases.purge()
-    assert list(await runs.envelopes(RUN, 0)) == []
-    known = await runs.claim(Claim(RUN, "replica-a", clock.time(), clock.time() + LEASE_SECONDS))
-    assert isinstance(known, AlreadyExists)
-    assert not known.run.has_events
-    assert await replicas.store.threads.get(ThreadKey(RUN.owner, RUN.thread_id)) is not None
-    assert RETENTION_SECONDS == 7 * A_DAY
-
-
-@requirement("durable.forgets")
-async def test_all_old_runs_are_forgotten_however_many_there_are() -> None:
-    replicas = Replicas()
-    runs = replicas.store.runs
-    leases = (await replicas.start(hello)).leases
-    keys = [RunKey("everybody", f"t{number}", "r1") for number in range(150)]
-    for key in keys:
-        await runs.claim(Claim(key, "replica-a", START, START + LEASE_SECONDS))
-        await runs.finish(key, "replica-a", stored_envelopes(1, 1), Ending(RunStatus.FINISHED, START))
-    replicas.clock.advance(RETENTION_SECONDS + 1)
-    await leases.purge()
-    assert [key for key in keys if await runs.envelopes(key, 0)] == []
-
-
-@requirement("durable.forgets")
-async def test_an_open_interrupt_is_removed_when_it_has_expired() -> None:
-    replicas, place = Replicas(), InterruptScope(0, "everybody", "t1")
-    leases, interrupts = (await replicas.start(hello)).leases, replicas.store.interrupts
-    await interrupts.put(place, [PendingInterrupt("early", b"", START + 10), PendingInterrupt("late", b"", START + 20)])
+    store, leases = replicas.store, (await replicas.start(hello)).leases
+    await claim_run(store, RUN, "any")
+    await store.put_notes(RUN.thread, [ThreadNote("call", name, b"", START + n) for n, name in enumerate("abc", 9)])
     replicas.clock.advance(10)
     await leases.purge()
-    assert [held.id for held in await interrupts.list_open(place, START)] == ["late"]
+    assert [note.id for note in await store.notes(RUN.thread, "call")] == ["c"]
 
 
-@requirement("replica.lost")
-async def test_a_store_that_is_slow_to_hear_of_us_has_nobody_end_its_own_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    replicas = Replicas()
-    here = await replicas.start(hello)
-    await here.admit(asking(), caller())
-    await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
-    leases = here.leases
-    await leases.renew()
-    held = await replicas.store.runs.renew(here.cluster.replica, here.cluster.lease())
-
-    async def answer(*_: object) -> Sequence[Lease]:
-        return held
-
-    with monkeypatch.context() as patch:
-        patch.setattr(replicas.store.runs, "renew", answer)  # and what it writes comes late
-        for seconds in (LEASE_SECONDS - 2, 3):
-            await leases.renew()
-            replicas.clock.advance(seconds)
-    await leases.reap()
-    record = await replicas.store.runs.get(RUN)
-    assert record is not None
-    assert record.is_active
-
-
-async def run_beside_clock_ahead(seconds: float) -> RunRecord | None:
-    """Return the record of an active run beside a replica whose clock is ahead by these seconds."""
-    replicas = Replicas()
-    here = await replicas.start(hello)
-    await here.admit(asking(), caller())
-    await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
-    there = await replicas.start(hello)
-    there.cluster.clock = theirs = FakeClock(START + seconds)
-    ours, others = here.leases, there.leases
-    for _ in range(10):
-        await beat(others)  # at the worst moment: ours are about to speak
-        await ours.renew()
-        await beat(others)
-        replicas.clock.advance(RENEW_SECONDS)
-        theirs.advance(RENEW_SECONDS)
-    record = await replicas.store.runs.get(RUN)
-    await here.drain(0)
-    await wait_until_stored(here)
-    return record
-
-
-@requirement("replica.lost")
-async def test_a_replica_whose_clock_is_two_seconds_ahead_takes_nothing_from_one_that_lives() -> None:
-    record = await run_beside_clock_ahead(2)
-    assert record is not None
-    assert (record.replica, record.is_active) == ("replica-a", True)
-
-
-@requirement("replica.lost")
-async def test_a_replica_whose_clock_is_far_ahead_ends_runs_of_one_that_lives() -> None:
-    record = await run_beside_clock_ahead(LEASE_SECONDS - RENEW_SECONDS)
-    assert record is not None
-    assert (record.replica, record.status) == ("replica-b", RunStatus.ERROR)
-
-
-@requirement("replica.lost")
 async def test_a_run_whose_replica_is_silent_is_ended_after_eight_seconds_and_not_before() -> None:
     replicas = Replicas()
     there = (await replicas.start(hello)).leases
-    await replicas.store.runs.claim(Claim(RUN, "dead", START, START + LEASE_SECONDS))
+    await claim_run(replicas.store, RUN, "dead", lease=LEASE_SECONDS)
     standing: list[RunStatus] = []
     for _ in range(5):
         await beat(there)
-        record = await replicas.store.runs.get(RUN)
+        record = await replicas.store.run(RUN)
         assert record is not None
         standing.append(record.status)
         replicas.clock.advance(RENEW_SECONDS)
@@ -156,7 +48,22 @@ async def test_a_run_whose_replica_is_silent_is_ended_after_eight_seconds_and_no
     assert (LEASE_SECONDS, RENEW_SECONDS) == (8, 2)
 
 
-@requirement("replica.lost")
+async def test_replicas_whose_clocks_differ_by_a_minute_end_none_of_each_others_runs() -> None:
+    replicas, late = Replicas(), FakeClock(START - 60)
+    here, there = await replicas.start(hello), await replicas.start(hello, clock=late)
+    readers = [await here.admit(asking(), caller()), await there.admit(asking("t2"), caller())]
+    await eventually(lambda: all(len(reader.run.log) == 3 for reader in readers))
+    for _ in range(8):
+        for service in (here, there):
+            await beat(service.leases)
+        for clock in (replicas.clock, late):
+            clock.advance(RENEW_SECONDS)
+    assert not any(reader.run.log.has_ended for reader in readers)
+    for service in (here, there):
+        await service.drain(0)
+        await wait_until_stored(service)
+
+
 async def test_a_replica_whose_clock_is_set_back_ends_the_runs_of_the_dead_as_soon_as_before() -> None:
     replicas = Replicas()
     there = (await replicas.start(hello)).leases
@@ -164,12 +71,11 @@ async def test_a_replica_whose_clock_is_set_back_ends_the_runs_of_the_dead_as_so
         await beat(there)
         replicas.clock.advance(RENEW_SECONDS)
     replicas.clock.advance(-3_600)
-    now = replicas.clock.time()
-    await replicas.store.runs.claim(Claim(RUN, "dead", now, now + LEASE_SECONDS))
+    await claim_run(replicas.store, RUN, "dead", lease=LEASE_SECONDS)
     for _ in range(5):
         await beat(there)
         replicas.clock.advance(RENEW_SECONDS)
-    record = await replicas.store.runs.get(RUN)
+    record = await replicas.store.run(RUN)
     assert record is not None
     assert record.status is RunStatus.ERROR
 
@@ -189,7 +95,6 @@ async def listed_progress(service: Engine) -> View:
     return {name: facts.get(name) for name in ("status", "tokens", "readers")}
 
 
-@requirement("replica.standing", "replica.watched")
 async def test_tokens_and_readers_of_a_run_are_seen_on_every_replica(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_run, "WATCH_SECONDS", 0.0)
     monkeypatch.setattr(remote_run, "SILENCE_SECONDS", 0.001)
@@ -201,8 +106,8 @@ async def test_tokens_and_readers_of_a_run_are_seen_on_every_replica(monkeypatch
     run = here.registry.by_key[RUN]
     await eventually(lambda: run.log.watermark == 3)
     reading = [asyncio.create_task(envelopes(await there.attach(caller(), "t1", "r1", 0))) for _ in range(2)]
-    await eventually(lambda: run.presence.count(replicas.clock.time()) == 3)
-    await leases.report()
+    await eventually(lambda: run.readers.count() == 3)
+    await leases.renew()
     assert (
         await listed_progress(there) == await listed_progress(here) == {"status": "running", "tokens": 8, "readers": 3}
     )
@@ -210,7 +115,7 @@ async def test_tokens_and_readers_of_a_run_are_seen_on_every_replica(monkeypatch
         task.cancel()
     await asyncio.wait(reading)
     replicas.clock.advance(REPORT_VALID_SECONDS)
-    await leases.report()
+    await leases.renew()
     assert (
         await listed_progress(there) == await listed_progress(here) == {"status": "running", "tokens": 8, "readers": 1}
     )
@@ -219,43 +124,3 @@ async def test_tokens_and_readers_of_a_run_are_seen_on_every_replica(monkeypatch
     assert await listed_progress(there) == {"status": "cancelled", "tokens": 8, "readers": None}
     lease_task.cancel()
     await asyncio.wait([lease_task])
-
-
-@requirement("replica.standing")
-async def test_a_run_that_stands_as_it_did_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    replicas = Replicas()
-    here = await replicas.start(hello)
-    runs, written = replicas.store.runs, list[list[RunProgress]]()
-    note = runs.report_progress
-
-    async def report_and_record(replica: str, reports: Sequence[RunProgress]) -> None:
-        written.append(list(reports))
-        await note(replica, reports)
-
-    monkeypatch.setattr(runs, "report_progress", report_and_record)
-    leases = here.leases
-    first = await here.admit(asking(), caller())
-    await leases.report()
-    await leases.report()
-    first.close()
-    await leases.report()
-    assert written == [[RunProgress(RUN, 1)], [RunProgress(RUN, 0)]]
-    await here.drain(0)
-    await wait_until_stored(here)
-
-
-@requirement("replica.standing", "replica.lost")
-async def test_the_usage_of_a_lost_run_stays_known() -> None:
-    replicas = Replicas()
-    here, there = await replicas.start(report_usage), await replicas.start(hello)
-    await here.admit(asking(), caller())
-    await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
-    await here.leases.report()
-    others = there.leases
-    await others.renew()
-    replicas.clock.advance(LEASE_SECONDS)
-    await others.renew()
-    await others.reap()
-    assert await listed_progress(there) == {"status": "error", "tokens": 8, "readers": None}
-    await here.drain(0)
-    await wait_until_stored(here)

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from agui_container.engine.persistence.cluster import Cluster
-from agui_container.ports.records import Change, Claim, Ending, RunKey, RunStatus, StoredMessage
+from agui_container.ports.records import Change, Ending, RunKey, RunStatus, StoredMessage
 from agui_container.ports.store import StoreUnavailable
+from agui_container.protocol.errors import ErrorCode
+from agui_container.run.cluster import Cluster
 from agui_container.settings import Settings
 from agui_container.stores.memory import MemoryStore
-from tests.buses.memory_bus import MemoryBus
 from tests.engine.doubles import (
     START,
     FakeClock,
@@ -19,14 +19,15 @@ from tests.engine.doubles import (
     eventually,
     forever,
     make_service,
+    raises_code,
     wait_for_event,
 )
 from tests.engine.replicas import hold_claims
 from tests.engine.test_recorder import RUN, THREAD, open_service, talker, wait_until_stored
-from tests.requirements import requirement
+from tests.replicas.buses.memory_bus import MemoryBus
+from tests.stores.doubles import claim_run, thread_of
 
 
-@requirement("durable.gone")
 async def test_a_run_in_line_whose_store_has_gone_away_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     async def gone(*_: object) -> None:
         raise StoreUnavailable("gone")
@@ -35,7 +36,7 @@ async def test_a_run_in_line_whose_store_has_gone_away_says_so(monkeypatch: pyte
     first = await service.admit(asking(), caller())
     waiting = await service.admit(asking(run="r2"), caller())
     with monkeypatch.context() as patched:
-        patched.setattr(service.cluster.store.runs, "claim", gone)
+        patched.setattr(service.cluster.store, "begin", gone)
         first.run.cancel()
         await eventually(lambda: waiting.run.log.has_ended)
     seen = await envelopes(waiting)
@@ -44,44 +45,26 @@ async def test_a_run_in_line_whose_store_has_gone_away_says_so(monkeypatch: pyte
     await wait_until_stored(service)
 
 
-@requirement("durable.gone")
-async def test_a_history_that_cannot_be_read_ends_the_run_and_frees_the_thread(
+async def test_a_history_that_cannot_be_read_refuses_the_run_and_leaves_the_thread_free(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     service = await open_service(talker)
     store, key = service.cluster.store, RunKey("everybody", "t1", "r0")
-    await store.runs.claim(Claim(key, "replica-1", START, START + 60))
+    await claim_run(store, key, "replica-1")
     change = Change([StoredMessage("old", b"no message")])
-    await store.runs.finish(key, "replica-1", [], Ending(RunStatus.FINISHED, START, change=change))
-    seen = await envelopes(await service.admit(asking(), caller()))
-    assert [event.type.value for event in seen] == ["RUN_STARTED", "RUN_ERROR"]
-    assert b"INTERNAL_ERROR" in seen[-1].data  # no agent has run that could be blamed
+    await store.finish(key, "replica-1", [], Ending(RunStatus.FINISHED, START, change=change))
+    with raises_code(ErrorCode.INTERNAL_ERROR):  # no agent has run that could be blamed
+        await service.admit(asking(), caller())
     await wait_until_stored(service)
-    assert [each.message for each in caplog.records if each.name == "agui_container.engine.run.run"] == [
-        "run could not begin"
+    assert [each.message for each in caplog.records if each.name == "agui_container.engine.admission"] == [
+        "run could not begin run=r1"
     ]
-    thread = await store.threads.get(THREAD)
+    thread = await thread_of(store, THREAD)
     assert thread is not None
     assert thread.active_run is None
+    assert await store.run(RUN) is None
 
 
-@requirement("drop.continue")
-async def test_a_caller_that_leaves_during_the_claim_of_its_run_does_it_no_harm(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    store = MemoryStore()
-    begun, may = hold_claims(monkeypatch, store)
-    service = await open_service(talker, store=store)
-    admitting = asyncio.create_task(service.admit(asking(), caller()))
-    await wait_for_event(begun)
-    admitting.cancel()
-    await asyncio.wait([admitting])
-    may.set()
-    assert (await envelopes(await service.attach(caller(), "t1", "r1", 0)))[-1].type == "RUN_FINISHED"
-    await wait_until_stored(service)
-
-
-@requirement("drop.grace")
 async def test_a_caller_that_leaves_during_the_claim_of_its_run_has_left_it(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     begun, may = hold_claims(monkeypatch, store)
@@ -90,26 +73,16 @@ async def test_a_caller_that_leaves_during_the_claim_of_its_run_has_left_it(monk
     await wait_for_event(begun)
     admitting.cancel()
     await asyncio.wait([admitting])
-    assert service.registry.by_key[RUN].presence.is_abandoned(START)
+    assert service.registry.by_key[RUN].readers.is_abandoned()
     may.set()
     await service.drain(0)
     await wait_until_stored(service)
 
 
-@requirement("retry.joins")
-async def test_a_retry_of_a_run_that_goes_on_here_is_one_more_reader_of_it() -> None:
-    service = await open_service(forever)
-    first, again = [await service.admit(asking(), caller()) for _ in range(2)]
-    assert again.run is first.run
-    assert first.run.presence.local == 2
-    await service.drain(0)
-    await wait_until_stored(service)
-
-
-@requirement("durable.first")
+@pytest.mark.parametrize("stops", [True, False], ids=["by a shutdown", "by a cancel"])
 @pytest.mark.parametrize("durable", [True, False], ids=["durable", "as AgentCore Memory"])
-async def test_a_run_that_is_cancelled_during_its_claim_keeps_what_was_said(
-    monkeypatch: pytest.MonkeyPatch, *, durable: bool
+async def test_a_run_that_ends_during_its_claim_keeps_what_was_said(
+    monkeypatch: pytest.MonkeyPatch, *, durable: bool, stops: bool
 ) -> None:
     store = MemoryStore()
     begun, may = hold_claims(monkeypatch, store)
@@ -119,12 +92,16 @@ async def test_a_run_that_is_cancelled_during_its_claim_keeps_what_was_said(
     await cluster.open()
     reader = service.start(asking(), caller())
     await wait_for_event(begun)
+    drain = asyncio.create_task(service.drain(0)) if stops else None
+    await asyncio.sleep(0)
     reader.run.cancel()
     may.set()
+    if drain is not None:
+        await drain
     await wait_until_stored(service)
-    kept = await store.threads.changes(THREAD)
+    kept = await store.thread(THREAD)
     assert kept is not None
     assert [message.id for message in kept.messages] == ["u1"]
-    record = await store.runs.get(RUN)
+    record = await store.run(RUN)
     assert record is not None
-    assert record.status is RunStatus.CANCELLED
+    assert record.status is (RunStatus.ERROR if stops else RunStatus.CANCELLED)

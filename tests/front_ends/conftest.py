@@ -1,5 +1,7 @@
 """One browser and one agent server for all front ends, and one preview server for each of them."""
 
+import json
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
@@ -8,10 +10,11 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
-from tests.console.driver import PageServer, chromium, serve_page
 from tests.front_ends.driver import Visitor, previewed
 from tests.machine import find_program
+from tests.web.console.driver import ROOT, PageServer, chromium, published_apps, serve_page
 
+MCP_SERVER = {"name": "shop", "command": sys.executable, "args": [str(ROOT / "tests/tools/mcp_process.py")]}
 POLICY = '[{"tool_pattern": "calculate", "policy": "ask"}]'
 
 Visit = Callable[[str], Awaitable[Visitor]]
@@ -25,8 +28,8 @@ def npm() -> str:
 
 @pytest.fixture(scope="package")
 def server() -> Iterator[PageServer]:
-    """The built-in assistant on the offline model, which asks before it calculates."""
-    with serve_page(AGUI_TOOL_POLICY=POLICY) as server:
+    """The assistant on the offline model, which asks before it calculates, with MCP servers of questions and apps."""
+    with serve_page(AGUI_TOOL_POLICY=POLICY, AGUI_MCP_SERVERS=json.dumps([MCP_SERVER, *published_apps()])) as server:
         yield server
 
 

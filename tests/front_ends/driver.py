@@ -9,9 +9,9 @@ from pathlib import Path
 
 from playwright.async_api import Locator, Page, expect
 
-from tests.console.driver import ROOT, WAIT_MS
 from tests.ports import free_port
-from tests.sockets.process import program_on
+from tests.server.sockets.process import program_on
+from tests.web.console.driver import ROOT, WAIT_MS
 
 VITE = ("node", "node_modules/vite/bin/vite.js")
 PREVIEW = (*VITE, "preview", "--host", "127.0.0.1", "--strictPort", "--port")

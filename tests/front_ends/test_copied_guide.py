@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, expect
 
-from tests.console.driver import PageServer, serve_page
 from tests.docs.documents import GUIDES
 from tests.front_ends.driver import NPM, Visitor, check_out, paste
 from tests.ports import free_port
-from tests.sockets.process import program_on
+from tests.server.sockets.process import program_on
+from tests.web.console.driver import PageServer, serve_page
+
+pytestmark = [pytest.mark.browser, pytest.mark.other_language]
 
 GUIDE = GUIDES["clients"].blocks
 APPS = ("copilotkit-direct", "copilotkit-runtime", "assistant-ui")

@@ -10,11 +10,11 @@ from uuid import uuid4
 import pytest
 from playwright.async_api import Browser, expect
 
-from tests.console.driver import PageServer, serve_page
 from tests.front_ends.conftest import Visit
 from tests.front_ends.driver import Visitor, previewed
+from tests.web.console.driver import CALL_BUDGET, CALL_DEBUG, PageServer, serve_page
 
-pytestmark = pytest.mark.asyncio(loop_scope="package")
+pytestmark = [pytest.mark.browser, pytest.mark.other_language, pytest.mark.asyncio(loop_scope="package")]
 in_each = pytest.mark.parametrize("app", ["copilotkit-direct", "copilotkit-runtime", "assistant-ui"])
 
 SECONDS = 120.0
@@ -54,65 +54,66 @@ def busy(server: PageServer, thread_id: str) -> Iterator[None]:
 
 
 @in_each
-async def test_answers_stream_into_the_page_and_the_server_keeps_one_of_each(
+async def test_answers_and_calls_are_shown_and_the_server_keeps_one_of_each(
     visit: Visit, server: PageServer, app: str
 ) -> None:
     visitor = await visit(app)
+    page = visitor.page.locator("html")
     await visitor.say("stream 20")
     await visitor.reads(("hello world, " * 20).strip())
-    await visitor.say("think about rain")
-    await visitor.reads("I have thought about rain.")
-    thread: dict[str, list[Json]] = json.loads(get(server, f"threads/{visitor.thread_id}"))
-    questions = [message["content"] for message in thread["messages"] if message["role"] == "user"]
-    assert questions == ["stream 20", "think about rain"]
-
-
-@in_each
-async def test_a_card_shows_a_call_and_its_result(visit: Visit, app: str) -> None:
-    visitor = await visit(app)
     await visitor.say('call current_time {"timezone": "UTC"}')
     await expect(visitor.tool("current_time")).to_contain_text("timezone")
     await expect(visitor.tool("current_time")).to_contain_text("+00:00")
     await expect(visitor.chat.get_by_text("The result of current_time is")).to_have_count(1)
-
-
-@in_each
-async def test_a_tool_of_the_page_runs_in_the_page_and_has_a_card_of_its_own(visit: Visit, app: str) -> None:
-    visitor = await visit(app)
-    page = visitor.page.locator("html")
     await expect(page).not_to_have_class("dark")
-    await visitor.say('call set_theme {"theme": "dark"}')
+    await visitor.say('call set_theme {"theme": "dark"}')  # a tool of the page
     await visitor.reads("The result of set_theme is dark.")
     await expect(visitor.tool("set_theme")).to_contain_text("This page has set it.")
     await expect(page).to_have_class("dark")
-    await expect(page).to_have_css("background-color", "rgb(20, 23, 31)")
+    thread: dict[str, list[Json]] = json.loads(get(server, f"threads/{visitor.thread_id}"))
+    questions = [message["content"] for message in thread["messages"] if message["role"] == "user"]
+    assert questions == ["stream 20", 'call current_time {"timezone": "UTC"}', 'call set_theme {"theme": "dark"}']
 
 
 @in_each
-@pytest.mark.parametrize(
-    ("answer", "outcome"),
-    [
-        ("Approve", "The result of calculate is 42."),
-        ("Deny", "The call of calculate failed: the user denied this call."),
-    ],
-)
-async def test_a_call_waits_for_approval(visit: Visit, app: str, answer: str, outcome: str) -> None:
+async def test_a_call_waits_for_approval_also_after_a_reload(visit: Visit, app: str) -> None:
     visitor = await visit(app)
     await visitor.say("calculate 6*7")
     await expect(visitor.tool("calculate")).to_contain_text("6*7")
-    await visitor.press(answer)
-    await visitor.reads(outcome)
+    await visitor.press("Deny")
+    await visitor.reads("The call of calculate failed: the user denied this call.")
     await expect(visitor.approval).to_have_count(0)
-
-
-@in_each
-async def test_an_approval_still_waits_after_a_reload(visit: Visit, app: str) -> None:
-    visitor = await visit(app)
-    await visitor.say("calculate 6*7")
+    await visitor.say("calculate 6*8")
     await expect(visitor.approval).to_be_visible()
     await visitor.page.reload()
     await visitor.press("Approve")
-    await visitor.reads("The result of calculate is 42.")
+    await visitor.reads("The result of calculate is 48.")
+
+
+@pytest.mark.parametrize("app", ["copilotkit-direct", "copilotkit-runtime"])
+async def test_a_question_of_an_mcp_server_is_a_form(visit: Visit, app: str) -> None:
+    visitor = await visit(app)
+    form = visitor.page.get_by_role("form", name="Which size?")
+    for button, read in (("Send", "3"), ("Decline", "decline"), ("Not now", "cancel")):
+        await visitor.say("call shop_ask")
+        await form.get_by_label("size").fill("3")
+        await form.get_by_role("button", name=button).click()
+        await visitor.reads(f"The result of shop_ask is {read}.")
+
+
+@pytest.mark.parametrize("app", ["copilotkit-direct", "copilotkit-runtime"])
+async def test_published_mcp_apps_are_shown_and_clicks_reach_their_servers(visit: Visit, app: str) -> None:
+    visitor = await visit(app)
+    frames = visitor.page.frame_locator("[data-testid='mcp-app-iframe']")
+    budget, debug = (frames.nth(at).frame_locator("iframe") for at in range(2))
+    await visitor.say(CALL_BUDGET)
+    await expect(budget.locator("body")).to_contain_text("Allocated: $100,000 / $100,000")
+    await visitor.say(CALL_DEBUG)
+    await debug.get_by_role("button", name="Call debug-refresh").click()
+    await expect(debug.locator("body")).to_contain_text("server-tool-result")
+    await visitor.page.reload()
+    await expect(budget.locator("body")).to_contain_text("Allocated: $100,000 / $100,000")
+    await expect(debug.locator("body")).to_contain_text("ontoolresult")
 
 
 @in_each
@@ -129,18 +130,16 @@ async def test_a_run_goes_on_through_a_reload_without_lost_or_doubled_text(
 
 
 @in_each
-@pytest.mark.parametrize("reloads", [0, 1])
-async def test_stop_ends_the_run_at_the_server_also_behind_a_reload(
-    visit: Visit, server: PageServer, app: str, reloads: int
-) -> None:
+async def test_stop_ends_the_run_at_the_server_also_behind_a_reload(visit: Visit, server: PageServer, app: str) -> None:
     visitor = await visit(app)
-    await visitor.say("wait 60")
-    await visitor.reads("Waiting 60 s.")
-    for _ in range(reloads):
-        await visitor.page.reload()
-        await visitor.reads("Waiting 60 s.")
-    await visitor.stop()
-    assert await status_at_end(server, visitor.thread_id) == "cancelled"
+    for seconds in (60, 70):
+        await visitor.say(f"wait {seconds}")
+        await visitor.reads(f"Waiting {seconds} s.")
+        if seconds == 70:
+            await visitor.page.reload()
+            await visitor.reads(f"Waiting {seconds} s.")
+        await visitor.stop()
+        assert await status_at_end(server, visitor.thread_id) == "cancelled"
     await visitor.say("think about rain")
     await visitor.reads("I have thought about rain.")
 
@@ -178,16 +177,10 @@ async def test_assistant_ui_sends_feedback_to_the_server_and_shows_it_again(visi
     await expect(rating).to_have_attribute("data-submitted", "true")
 
 
-@pytest.fixture(scope="module", params=["http", "stream"])
-def refusing(request: pytest.FixtureRequest) -> Iterator[PageServer]:
-    """The built-in assistant with each ``AGUI_ERROR_STATUS``."""
-    with serve_page(AGUI_ERROR_STATUS=request.param) as server:
-        yield server
-
-
 @in_each
-async def test_a_busy_thread_is_shown_in_words(browser: Browser, refusing: PageServer, app: str) -> None:
-    with previewed(app, refusing.url) as url:
+@pytest.mark.parametrize("error_status", ["http", "stream"])
+async def test_a_busy_thread_is_shown_in_words(browser: Browser, app: str, error_status: str) -> None:
+    with serve_page(AGUI_ERROR_STATUS=error_status) as refusing, previewed(app, refusing.url) as url:
         visitor = Visitor(await browser.new_page())
         await visitor.open(app, url)
         await visitor.say("think about rain")

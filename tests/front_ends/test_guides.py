@@ -7,11 +7,13 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.console.driver import ROOT, PageServer
 from tests.docs.documents import BLOCKS, NPM
 from tests.docs.markdown import Block, Document
 from tests.ports import free_port
-from tests.sockets.process import program_on
+from tests.server.sockets.process import program_on
+from tests.web.console.driver import ROOT, PageServer
+
+pytestmark = pytest.mark.other_language
 
 SECONDS = 120.0
 APPS = ("copilotkit-direct", "copilotkit-runtime", "assistant-ui")
@@ -21,8 +23,9 @@ EXAMPLES = [block for block in GUIDES if "run dev" in block.text]
 RUNTIMES = [block for block in GUIDES if "createServer(" in block.text]
 FILES = [block for block in GUIDES if block.file_name in {"index.html", "main.jsx", "vite.config.js"}]
 """Files of apps, which ``test_copied_guide.py`` writes and runs."""
-ELSEWHERE = [block for block in GUIDES if "npm install " in block.text or block.file == "docs/typescript.md"]
-"""Install commands, which ``tests/docs/test_npm_packages.py`` checks, and what the TypeScript client's tests run."""
+CLIENTS = [block for block in GUIDES if block.language == "js" and "Agent({" in block.text and block not in RUNTIMES]
+ELSEWHERE = [*CLIENTS, *(block for block in GUIDES if "npm install " in block.text)]
+"""What the TypeScript client's tests run, and install commands, which ``test_copied_guide.py`` runs."""
 
 
 # --- the examples -----------------------------------------------------------------------------------------------------

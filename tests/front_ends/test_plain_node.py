@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.console.driver import PageServer, serve_page
 from tests.docs.documents import GUIDES, ROOT
 from tests.docs.markdown import Block, Document
 from tests.front_ends.driver import CLIENT, check_out, paste
+from tests.web.console.driver import PageServer, serve_page
+
+pytestmark = pytest.mark.other_language
 
 README = Document.read(ROOT / CLIENT / "README.md", ROOT)
 SCRIPT = "chat.mjs"

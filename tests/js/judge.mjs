@@ -15,7 +15,6 @@ import {
   transformChunks,
   verifyEvents,
 } from "@ag-ui/client";
-import { AGUI_MEDIA_TYPE, decode, encode } from "@ag-ui/proto";
 import { HttpAgent as OlderAgent } from "older-client";
 import { Subject, from } from "rxjs";
 
@@ -70,17 +69,9 @@ class ReplayAgent extends AbstractAgent {
   }
 }
 
-/** An HttpAgent that can be told to accept the binary encoding, which it reads but does not ask for by itself. */
-class FormatAgent extends HttpAgent {
-  requestInit(input) {
-    const init = super.requestInit(input);
-    return this.binary ? { ...init, headers: { ...init.headers, Accept: `text/event-stream, ${AGUI_MEDIA_TYPE}` } } : init;
-  }
-}
-
-/** An HttpAgent that keeps what came over the wire; a binary wire as base64. An older one is from before AG-UI 1.0. */
-function httpAgent({ url, headers, binary = false, older = false, ...config }, wire) {
-  const agent = new (older ? OlderAgent : FormatAgent)({
+/** An HttpAgent that keeps what came over the wire. An older one is from before AG-UI 1.0. */
+function httpAgent({ url, headers, older = false, ...config }, wire) {
+  return new (older ? OlderAgent : HttpAgent)({
     ...config,
     url,
     headers,
@@ -91,15 +82,13 @@ function httpAgent({ url, headers, binary = false, older = false, ...config }, w
       const decoder = new TextDecoder();
       const keep = new TransformStream({
         transform(piece, controller) {
-          wire.text += binary ? Buffer.from(piece).toString("base64") + "\n" : decoder.decode(piece, { stream: true });
+          wire.text += decoder.decode(piece, { stream: true });
           controller.enqueue(piece);
         },
       });
       return new Response(response.body.pipeThrough(keep), { status: response.status, headers: response.headers });
     },
   });
-  agent.binary = binary;
-  return agent;
 }
 
 /**
@@ -182,16 +171,6 @@ async function post(url, body) {
   return { status: response.status, text: await response.text() };
 }
 
-// --- the binary encoding ---
-
-/** What the official encoder makes of each event, and what the official decoder makes of the given messages. */
-function binary({ events, messages }) {
-  return {
-    encoded: events.map((event) => Buffer.from(encode(event)).toString("base64")),
-    decoded: messages.map((message) => decode(Buffer.from(message, "base64"))),
-  };
-}
-
 // --- the conversation with pytest ---
 
 const OPS = {
@@ -201,7 +180,6 @@ const OPS = {
   },
   verifyMany: ({ walks, ...options }) => walks.map((events) => verify(events, options)),
   run,
-  binary: (request) => ({ ...binary(request), printed }),
 };
 
 for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {

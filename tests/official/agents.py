@@ -1,29 +1,84 @@
-"""An agent that plays the script of ``scripts_values`` that the last user message names. Run with AGUI_AGENT."""
+"""An agent that plays the row of ``SCRIPTS`` that the last user message names. Run with AGUI_AGENT.
+
+A row is here if a wire could spoil it. Every end of a run is shown in ``tests.behaviour``, and ``test_differential``
+shows that what we let through is legal for the official client.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+from math import inf, nan
 from typing import cast
 
-from ag_ui.core import RunAgentInput, UserMessage
+from ag_ui import core as ag
 
 from agui_container.ports import Item, RunContext
-from tests.official.scripts import Meddle, Pause
-from tests.official.scripts_values import SCRIPTS
+from tests.protocol.samples import CHUNKS, INNER, without_validation
+
+
+@dataclass(frozen=True)
+class Script:
+    """Items of the agent, the end that a client must see, and what the agent raises behind its items."""
+
+    items: Iterable[object]
+    end: str = "RUN_FINISHED"
+    raises: BaseException | None = None
+
+
+FINISH = ag.RunFinishedEvent(thread_id="other", run_id="other")
+TEXT = ag.TextMessageStartEvent(message_id="m")
+OPEN = [
+    ag.StepStartedEvent(step_name="plan"),
+    ag.SubagentStartedEvent(subagent_run_id="s", name="helper"),
+    ag.ReasoningStartEvent(message_id="g"),
+    ag.ReasoningMessageStartEvent(message_id="g", role="reasoning"),
+    ag.TextMessageStartEvent(message_id="m", subagent_run_id="s"),
+    ag.ToolCallStartEvent(tool_call_id="c", tool_call_name="tool", parent_message_id="m"),
+    "text",
+]
+TWO_STREAMS = [
+    ag.TextMessageChunkEvent(message_id="m", delta="a"),
+    ag.TextMessageChunkEvent(message_id="n", delta="a", subagent_run_id="s"),
+]
+CANCELLED = FINISH.model_copy(update={"outcome": ag.RunFinishedCancelledOutcome()})
+WAIT = "wait until the run is over"
+
+
+def custom(value: object) -> ag.CustomEvent:
+    return ag.CustomEvent(name="n", value=value)
+
+
+SCRIPTS = {
+    "raises with much open": Script(OPEN, "RUN_ERROR", ValueError("secret")),
+    "returns with two streams open": Script(TWO_STREAMS),
+    "gives up with much open": Script([*OPEN, CANCELLED]),
+    "raises SystemExit": Script(["a"], "RUN_ERROR", SystemExit(3)),
+    "goes on after its end": Script(["a", FINISH, "b", TEXT, FINISH, ag.RunErrorEvent(message="late")]),
+    "opens a message twice": Script(["a", TEXT, TEXT, "b"], "RUN_ERROR"),
+    "yields an object": Script(["a", object(), "b"], "RUN_ERROR"),
+    "yields half a symbol": Script(["a", "\ud800", "b"]),
+    "yields a content without a text": Script(
+        [TEXT, without_validation(ag.TextMessageContentEvent, message_id="m")], "RUN_ERROR"
+    ),
+    "yields text that looks like frames": Script(["a\n\ndata: x\r\n\r\nid: 9\n\n: c", "\u2028\u2029\x00\x85\ufeff"]),
+    "yields text too long for a frame": Script(["\U0001f600" * 20_000, TEXT, "\x01" * 20_000]),
+    "yields numbers that JSON lacks": Script([custom(nan), custom([inf, -inf])]),
+    "yields numbers that JavaScript rounds": Script([custom(2**70)]),
+}
+OTHERS = {
+    "yields all event types": Script([*INNER, *CHUNKS]),
+    "adds an unknown field": Script([ag.CustomEvent(name="n", value=1, surprise=True)]),
+    "waits with much open": Script([*OPEN, ag.RawEvent(event="ready"), WAIT]),
+}
 
 
 class ScriptedAgent:
-    """Yield a script's items, and raise its exception."""
-
-    async def run(self, run_input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        """Return the name in the last user message."""
+    async def run(self, run_input: ag.RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         last = run_input.messages[-1]
-        assert isinstance(last, UserMessage)
-        script = SCRIPTS[str(last.content)]
+        assert isinstance(last, ag.UserMessage)
+        script = (SCRIPTS | OTHERS)[str(last.content)]
         for item in script.items:
-            if isinstance(item, Meddle):
-                item.do(ctx)
-                continue
-            if isinstance(item, Pause):
+            if item is WAIT:
                 await asyncio.Event().wait()
             yield cast("Item", item)
         if script.raises is not None:

@@ -9,7 +9,6 @@ import queue
 import subprocess
 import tempfile
 import threading
-from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,9 +21,7 @@ from agui_container.protocol.encoder import encode
 from tests.sse import SseFrame, frames_of
 
 JS = Path(__file__).parents[1] / "js"
-CLIENT = JS / "node_modules" / "@ag-ui" / "client" / "package.json"
 PATIENCE = 120.0
-"""Seconds to wait for one answer."""
 
 Json = dict[str, Any]
 
@@ -43,23 +40,11 @@ class Judgement:
 
     @property
     def clean(self) -> bool:
-        """No rejection, and nothing stripped, rewritten or warned about."""
         return self.error is None and not self.printed
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
-    """Outputs and complaints of the official binary encoder and decoder."""
-
-    encoded: Sequence[bytes]
-    decoded: Sequence[Json]
-    printed: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
 class Turn:
-    """One run of the client's agent: the events that its subscribers saw, and the client's errors."""
-
     events: Sequence[Json]
     error: str | None
     failed: str | None
@@ -71,24 +56,19 @@ class Turn:
 
     @property
     def types(self) -> list[str]:
-        """The event types, in order."""
         return [event["type"] for event in self.events]
 
     @property
     def text(self) -> str:
-        """All assistant text of the run."""
         return "".join(event["delta"] for event in self.events if event["type"] == "TEXT_MESSAGE_CONTENT")
 
     @property
     def frames(self) -> list[SseFrame]:
-        """The SSE frames; comments are left out."""
         return frames_of(self.wire["text"].encode())
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Result of all turns: the reports, and the client's view of the thread."""
-
     turns: Sequence[Turn]
     messages: Sequence[Json]
     state: object
@@ -96,7 +76,6 @@ class Conversation:
 
 
 def walk_json(events: Iterable[BaseEvent]) -> bytes:
-    """A stream as JSON, made of the bytes that a server sends."""
     return b"[%b]" % b",".join(encode(event) for event in events)
 
 
@@ -126,11 +105,9 @@ class Judge:
         self.close()
 
     def kill(self) -> None:
-        """End the process."""
         self._process.kill()
 
     def close(self) -> None:
-        """End the process and close its streams."""
         self.kill()
         self._process.wait(PATIENCE)
         self._reader.join(PATIENCE)
@@ -139,8 +116,6 @@ class Judge:
                 with suppress(BrokenPipeError):
                     stream.close()
 
-    # --- questions ---
-
     def verify(
         self,
         events: Iterable[BaseEvent] | Sequence[Mapping[str, object]],
@@ -148,7 +123,6 @@ class Judge:
         chunks: bool = False,
         enforce: bool = False,
     ) -> Judgement:
-        """One stream through the client's stages: boundary and schema (``enforce``), ``chunks``, then the verifier."""
         walk = [event for event in events if isinstance(event, BaseEvent)]
         data = walk_json(walk) if walk else json.dumps(list(events)).encode()
         options = {"chunks": chunks, "enforce": enforce, "outputs": True}
@@ -160,7 +134,6 @@ class Judge:
         return self.ask("verifyMany", options, b'"walks":[%b]' % b",".join(walks))
 
     def many(self, ticket: int) -> list[Judgement]:
-        """The verdicts that ``ask_many`` promised."""
         return [Judgement(**verdict) for verdict in self.answer(ticket)]
 
     def run(self, url: str, turns: Sequence[Json], **agent: object) -> Conversation:
@@ -173,30 +146,19 @@ class Judge:
                 ``partly`` (send those answers without the client's help), ``seconds`` (that have passed),
                 ``abortAfter`` (events), ``meanwhile`` (``{"after": events, "body": {...}}``, posted to ``url`` by a
                 second request).
-            agent: fields of the agent: ``threadId``, ``initialMessages``, ``initialState``, ``headers``, and ``binary``
-                for a client that accepts protobuf.
+            agent: fields of the agent: ``threadId``, ``initialMessages``, ``initialState``, ``headers``.
         """
         return self._conversation({"url": url, "turns": list(turns), **agent})
 
     def replay(self, events: Sequence[Json]) -> Conversation:
-        """Events that came another way through the whole client: schema, chunks, verifier, reducer, subscribers."""
         return self._conversation({"events": list(events), "turns": [{}]})
-
-    def binary(self, events: Sequence[bytes], messages: Sequence[bytes]) -> Binary:
-        """Return the results of ``@ag-ui/proto`` for events (JSON) and for messages in its encoding."""
-        options = {"messages": [b64encode(message).decode() for message in messages]}
-        answer = self.answer(self.ask("binary", options, b'"events":[%b]' % b",".join(events)))
-        return Binary([b64decode(message) for message in answer["encoded"]], answer["decoded"], answer["printed"])
 
     def _conversation(self, request: Json) -> Conversation:
         answer = self.answer(self.ask("run", request))
         turns = [Turn(**turn) for turn in answer.pop("turns")]
         return Conversation(turns=turns, **answer)
 
-    # --- the wire ---
-
     def ask(self, op: str, options: Mapping[str, object], raw: bytes = b"") -> int:
-        """Send one request; ``raw`` is JSON text of one more member."""
         self._asked += 1
         head = json.dumps({"id": self._asked, "op": op, **options}, separators=(",", ":")).encode()
         line = head if not raw else b"%b,%b}" % (head[:-1], raw)
@@ -211,7 +173,6 @@ class Judge:
         return self._asked
 
     def answer(self, ticket: int) -> Any:  # noqa: ANN401 - JSON of the op's own shape
-        """Wait for the answer to a request."""
         while ticket not in self._early:
             try:
                 line = self._answers.get(timeout=PATIENCE)

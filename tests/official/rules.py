@@ -39,7 +39,6 @@ RULES: tuple[tuple[str, str], ...] = (
     ("V29 calls", "'RUN_FINISHED' while tool calls"),
     ("V29 subagents", "'RUN_FINISHED' while subagents"),
 )
-"""Rules that a stream of official Python events can break."""
 
 OUT_OF_REACH = {
     "V6": "an official class leaves out an optional field without a value, so SUBAGENT_* never carries null",
@@ -49,7 +48,7 @@ OUT_OF_REACH = {
     "V23": "as V6",
     "V24": "subagentRunId and name are required",
 }
-"""Rules that it cannot break, because of the classes and of the encoder; ``test_differential`` proves it."""
+"""Rules that it cannot break, because of the classes and of the encoder."""
 
 CHUNK_RULES: tuple[tuple[str, str], ...] = (
     ("K text id", "First TEXT_MESSAGE_CHUNK must have a messageId"),
@@ -63,9 +62,7 @@ CHUNK_RULES: tuple[tuple[str, str], ...] = (
     ("K owner", "chunk subagentRunId '.*' does not match"),
     ("K ambiguous", "Ambiguous"),
 )
-"""The checks of the client's chunk layer."""
 
 
 def rule(error: str) -> str:
-    """The rule behind an error text, or the text itself where nobody knows it."""
     return next((name for name, pattern in (*RULES, *CHUNK_RULES) if re.search(pattern, error)), error)

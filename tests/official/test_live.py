@@ -1,14 +1,13 @@
 """The official client against the built-in assistant on the offline model: every command, on both transports."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.official.conversations import Ask, ClientTransport, check
 from tests.official.judge import Json, Judge
-from tests.requirements import requirement
-from tests.sockets.process import ServerProcess
+from tests.server.sockets.process import ServerProcess
 from tests.sse import events_of
+
+pytestmark = pytest.mark.other_language
 
 CONFIRM = {
     "name": "confirm",
@@ -45,22 +44,11 @@ def test_every_command_of_the_offline_model_is_legal(
     assert answer in turn.text
 
 
-def test_a_model_that_fails_ends_the_run_with_an_error(transport: ClientTransport, judge: Judge) -> None:
-    turn = transport.ask(Ask("fail"))
-    assert check(judge, turn) == "RUN_ERROR"
-    assert turn.events[-1]["code"].startswith("MODEL_")
-    assert "TEXT_MESSAGE_END" in turn.types
-
-
-@requirement("binary.accept")
 @pytest.mark.parametrize("binary", [False, True])
 def test_a_client_tool_is_left_pending_and_its_result_continues_the_thread(
     judge: Judge, assistant: ServerProcess, *, binary: bool
 ) -> None:
-    turns: list[Json] = [
-        {"runId": "r1", "tools": [CONFIRM]},
-        {"runId": "r2", "tools": [CONFIRM], "answer": "yes, do"},
-    ]
+    turns: list[Json] = [{"runId": "r1", "tools": [CONFIRM]}, {"runId": "r2", "tools": [CONFIRM], "answer": "yes, do"}]
     message = {"id": "u1", "role": "user", "content": 'call confirm {"q":1}'}
     agent = {"threadId": f"client-tool, binary={binary}", "initialMessages": [message], "binary": binary}
     first, second = judge.run(assistant.invocations, turns, **agent).turns
@@ -72,7 +60,6 @@ def test_a_client_tool_is_left_pending_and_its_result_continues_the_thread(
     assert "TOOL_CALL_START" not in second.types
 
 
-@requirement("assistant.failure")
 def test_the_official_client_keeps_which_tools_failed(judge: Judge, assistant: ServerProcess) -> None:
     said = 'call calculate {"expression":"1/0"}\ncall calculate {"expression":"6*7"}'
     message = {"id": "u1", "role": "user", "content": said}
@@ -81,21 +68,6 @@ def test_the_official_client_keeps_which_tools_failed(judge: Judge, assistant: S
     beside = [message["metadata"] for message in held.messages if message["role"] == "tool"]
     assert [metadata.get("failed") for metadata in beside] == [True, None]
     assert all(metadata["durationMs"] >= 0 for metadata in beside)
-
-
-def test_a_client_tool_over_a_websocket_is_left_pending(transport: ClientTransport, judge: Judge) -> None:
-    turn = transport.ask(Ask('call confirm {"q":1}', tools=[CONFIRM]))
-    assert check(judge, turn) == "RUN_FINISHED"
-    assert len(turn.events[-1]["outcome"]["pendingToolCallIds"]) == 1
-
-
-def test_a_cancel_from_elsewhere_ends_the_run_as_cancelled(transport: ClientTransport, judge: Judge) -> None:
-    ask = Ask("wait 30")
-    cancel = {"command": {"type": "cancel", "threadId": ask.thread, "runId": ask.run}}
-    turn = transport.ask(replace(ask, meanwhile=(3, cancel)))
-    assert check(judge, turn) == "RUN_FINISHED"
-    assert turn.events[-1]["outcome"] == {"type": "cancelled"}
-    assert turn.types[-2] == "TEXT_MESSAGE_END"
 
 
 def test_the_official_client_can_cancel_with_a_run_of_its_own(judge: Judge, assistant: ServerProcess) -> None:
@@ -113,30 +85,6 @@ def test_the_official_client_can_cancel_with_a_run_of_its_own(judge: Judge, assi
     assert [event["type"] for event in answered] == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]
 
 
-def test_commands_are_small_runs_to_the_official_client(judge: Judge, assistant: ServerProcess) -> None:
-    turn = {"runId": "c1", "forwardedProps": {"command": {"type": "capabilities"}}}
-    report = judge.run(assistant.invocations, [turn], threadId="commands").turns[0]
-    assert check(judge, report) == "RUN_FINISHED"
-    assert report.events[1]["name"] == "command.result"
-
-
-def test_a_retry_gets_the_same_events_again(transport: ClientTransport, judge: Judge) -> None:
-    ask = Ask("what time is it")
-    first, again = transport.ask(ask), transport.ask(ask)
-    assert check(judge, first) == check(judge, again) == "RUN_FINISHED"
-    assert again.events == first.events
-
-
-def test_attach_replays_a_run_from_its_beginning(judge: Judge, assistant: ServerProcess) -> None:
-    ask = {"threadId": "attached", "initialMessages": [{"id": "u", "role": "user", "content": "stream 5"}]}
-    command = {"type": "attach", "runId": "attached-run"}
-    first = judge.run(assistant.invocations, [{"runId": "attached-run"}], **ask).turns[0]
-    again = judge.run(assistant.invocations, [{"forwardedProps": {"command": command}}], threadId="attached").turns[0]
-    assert check(judge, again) == "RUN_FINISHED"
-    assert again.events == first.events
-
-
-@requirement("binary.leave")
 @pytest.mark.parametrize("binary", [False, True])
 def test_a_client_that_aborts_can_go_on_in_the_same_thread(
     judge: Judge, assistant: ServerProcess, *, binary: bool

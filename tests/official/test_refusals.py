@@ -9,15 +9,15 @@ import pytest
 from tests.official.conversations import Ask
 from tests.official.judge import Json, Judge, Turn
 from tests.official.test_live import CONFIRM
-from tests.requirements import requirement
-from tests.sockets.client import is_last
-from tests.sockets.process import ServerProcess, serving
+from tests.server.sockets.client import is_last
+from tests.server.sockets.process import ServerProcess, serving
 from tests.websocket import blocking_receive_until, blocking_socket_to
+
+pytestmark = pytest.mark.other_language
 
 
 @contextmanager
 def busy(server: ServerProcess, thread: str) -> Iterator[None]:
-    """A thread with an active run, until the block is left."""
     ask = Ask("wait 60", thread)
     with blocking_socket_to(server.ws) as socket:
         socket.send(json.dumps({"threadId": thread, "runId": ask.run, "messages": ask.messages}))
@@ -28,7 +28,6 @@ def busy(server: ServerProcess, thread: str) -> Iterator[None]:
 
 
 def run_on_busy_thread(judge: Judge, server: ServerProcess, thread: str, **agent: object) -> Turn:
-    """A run that the client asks for on a busy thread."""
     messages: list[Json] = [{"id": "u1", "role": "user", "content": "hello"}]
     with busy(server, thread):
         return judge.run(
@@ -37,7 +36,6 @@ def run_on_busy_thread(judge: Judge, server: ServerProcess, thread: str, **agent
 
 
 @pytest.mark.parametrize("older", [False, True])
-@requirement("http.status")
 def test_a_busy_thread_is_an_exception_that_names_the_status_and_the_code(
     judge: Judge, assistant: ServerProcess, *, older: bool
 ) -> None:
@@ -48,7 +46,6 @@ def test_a_busy_thread_is_an_exception_that_names_the_status_and_the_code(
 
 
 @pytest.mark.parametrize("older", [False, True])
-@requirement("http.status-stream")
 def test_behind_agentcore_a_busy_thread_is_an_event_and_no_exception(judge: Judge, *, older: bool) -> None:
     with serving(error_status="stream") as server:
         turn = run_on_busy_thread(judge, server, f"busy, older={older}", older=older)
@@ -57,30 +54,16 @@ def test_behind_agentcore_a_busy_thread_is_an_event_and_no_exception(judge: Judg
     assert turn.events[0]["metadata"]["retryable"] is True
 
 
-@requirement("http.status-stream")
-def test_behind_agentcore_an_input_that_fails_validation_is_an_event_too(judge: Judge) -> None:
-    with serving(error_status="stream") as server:
-        turn = judge.run(server.invocations, [{"runId": 513 * "r"}], threadId="long run id").turns[0]
-    assert (turn.error, turn.failed, turn.wire["status"]) == (None, None, 200)
-    assert [(event["type"], event["code"]) for event in turn.events] == [("RUN_ERROR", "VALIDATION_ERROR")]
-    assert turn.events[0]["message"].startswith("runId: ")
-
-
-# --- clients before 1.0 -----------------------------------------------------------------------------------------------
-
-
 THEN = {"runId": "r2", "tools": [CONFIRM], "answer": "yes, do"}
 
 
 def converse(judge: Judge, assistant: ServerProcess, said: str, *turns: Json) -> list[Turn]:
-    """A conversation by the older client, in which nothing is rejected."""
     messages = [{"id": "u1", "role": "user", "content": said}]
     held = judge.run(assistant.invocations, turns, threadId=said, initialMessages=messages, older=True)
     assert [(turn.error, turn.failed, turn.printed) for turn in held.turns] == [(None, None, [])] * len(turns)
     return list(held.turns)
 
 
-@requirement("run.older")
 def test_a_client_tool_is_left_pending_and_its_result_continues_the_thread(
     judge: Judge, assistant: ServerProcess
 ) -> None:
@@ -89,14 +72,12 @@ def test_a_client_tool_is_left_pending_and_its_result_continues_the_thread(
     assert answered.text == "The result of confirm is yes, do."
 
 
-@requirement("run.older")
 def test_a_cancelled_run_ends(judge: Judge, assistant: ServerProcess) -> None:
     cancel = {"command": {"type": "cancel", "threadId": "wait 60"}}
     (turn,) = converse(judge, assistant, "wait 60", {"runId": "r1", "meanwhile": {"after": 3, "body": cancel}})
     assert turn.types[-1] == "RUN_FINISHED"
 
 
-@requirement("run.older")
 def test_reasoning_tools_and_subagents_come_as_they_are(judge: Judge, assistant: ServerProcess) -> None:
     for said in ("think about rain", "calculate 6*7", "delegate calculate 6*7"):
         (turn,) = converse(judge, assistant, said, {"runId": "r1"})

@@ -1,51 +1,68 @@
-"""Locks of environments beside ``.venv``: exact versions, and shared packages in our versions."""
+"""Locks: exact versions, everything that the project asks for, and one version of a package in all of them."""
 
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import Version
-
-from tests.packaging.test_packaging import locked, version
 
 ROOT = Path(__file__).parents[2]
-LOCK = "requirements-bench.lock"
-WANTED = [Requirement(line) for line in (ROOT / "bench/peers.in").read_text().splitlines() if not line.startswith("#")]
-SERVES = {"fastapi", "httptools", "pydantic", "starlette", "uvicorn", "uvloop", "websockets", "ag-ui-protocol"}
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+IMAGE, TEST, ALL = LOCKS = [f"requirements{name}.lock" for name in ("", "-test", "-all")]
+IMAGE_EXTRAS = ["aws", "grpc", "jwt", "mcp", "metrics", "postgresql", "redis", "sqlite"]
 
 
-def test_it_holds_exact_versions_and_no_address() -> None:
-    assert "://" not in (ROOT / LOCK).read_text()
-    assert all(version(requirement) and not requirement.url for requirement in locked(LOCK).values())
+def locked(name: str) -> dict[str, Requirement]:
+    lines = (line.partition("#")[0].strip() for line in (ROOT / "locks" / name).read_text().splitlines())
+    return {canonicalize_name(each.name): each for each in map(Requirement, filter(None, lines))}
 
 
-def test_it_answers_every_peer() -> None:
-    lock = locked(LOCK)
-    for wanted in WANTED:
-        assert wanted.specifier.contains(version(lock[canonicalize_name(wanted.name)])), f"{wanted}: run `make lock`"
+def version(requirement: Requirement) -> str:
+    [specifier] = requirement.specifier
+    assert specifier.operator == "=="
+    return specifier.version
 
 
-def test_peers_are_served_by_our_versions() -> None:
-    ours, theirs = locked("requirements.lock"), locked(LOCK)
-    assert {name: version(theirs[name]) for name in SERVES} == {name: version(ours[name]) for name in SERVES}
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_holds_exact_versions_and_no_address(name: str) -> None:
+    assert all(version(requirement) and not requirement.url for requirement in locked(name).values())
+    assert not re.search(r"://|^\s*-|@ ", (ROOT / "locks" / name).read_text(), re.MULTILINE)
 
 
-# --- Roboto -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("name", "more"), [(IMAGE, ()), (TEST, ()), (ALL, ("langgraph", "pydantic-ai"))])
+def test_a_lock_answers_every_dependency_of_the_project(name: str, more: tuple[str, ...]) -> None:
+    lock, optional = locked(name), PROJECT["optional-dependencies"]
+    for wanted in map(
+        Requirement, chain(PROJECT["dependencies"], *(optional[extra] for extra in (*IMAGE_EXTRAS, *more)))
+    ):
+        if wanted.name == "agui-client":  # of this checkout
+            continue
+        found = lock[canonicalize_name(wanted.name)]
+        assert wanted.specifier.contains(version(found)), f"{wanted} but locked {found}: run `make lock`"
+        assert str(found.marker) == str(wanted.marker)
 
 
-LOCKS = {"requirements-roboto-oldest.lock": "oldest.in", "requirements-roboto.lock": "newest.in"}
+def test_tests_run_on_the_versions_that_are_shipped() -> None:
+    assert locked(IMAGE).items() <= locked(TEST).items() <= locked(ALL).items()
 
 
-@pytest.mark.parametrize(("lock", "wanted"), LOCKS.items())
-def test_a_lock_holds_exact_versions_no_address_and_the_release_that_is_wanted(lock: str, wanted: str) -> None:
-    *_, line = (ROOT / "tests" / "roboto" / wanted).read_text().splitlines()
-    assert "://" not in (ROOT / lock).read_text()
-    assert all(version(requirement) and not requirement.url for requirement in locked(lock).values())
-    assert Requirement(line).specifier.contains(version(locked(lock)["roboto"])), "run `make lock`"
-
-
-def test_the_releases_are_of_both_generations() -> None:
-    """AgentThread took the place of AgentSession in 0.46."""
-    oldest, newest = (Version(version(locked(lock)["roboto"])) for lock in LOCKS)
-    assert oldest < Version("0.46") <= newest
+@pytest.mark.packages
+def test_everything_in_the_image_is_a_wheel_for_aarch64() -> None:
+    base = re.search(r"BASE_IMAGE=\S+/python:(3\.\d+)", (ROOT / "Dockerfile.arm64").read_text())
+    assert base
+    platforms = ("manylinux_2_28_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64")
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--no-deps", "--quiet"]
+    command += ["--disable-pip-version-check", "--only-binary=:all:", "--implementation=cp", "--report=-"]
+    command += [f"--python-version={base[1]}", *(f"--platform={platform}" for platform in platforms)]
+    done = subprocess.run([*command, "-r", f"locks/{IMAGE}"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    wheels = [item["download_info"]["url"] for item in json.loads(done.stdout)["install"]]
+    assert len(wheels) == len(locked(IMAGE))
+    assert all(re.search(r"(aarch64|none-any)\.whl$", wheel) for wheel in wheels)

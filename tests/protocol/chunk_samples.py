@@ -6,7 +6,7 @@ import pytest
 from ag_ui.core import BaseEvent, ReasoningMessageChunkEvent, TextMessageChunkEvent, ToolCallChunkEvent
 
 from agui_container.ports import Item
-from agui_container.protocol.expander import Expander
+from agui_core.expander import Expander
 
 OPENERS: dict[type[BaseEvent], dict[str, str]] = {
     TextMessageChunkEvent: {"message_id": "k"},

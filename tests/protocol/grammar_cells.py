@@ -5,9 +5,9 @@ from random import Random
 from ag_ui.core import BaseEvent, RunErrorEvent, RunFinishedEvent, RunStartedEvent
 
 from agui_container.protocol import grammar
-from agui_container.protocol.errors import IllegalEvent
 from agui_container.protocol.grammar import ENTITIES, Entity, LifecycleState, Phase
 from agui_container.protocol.validator import RunSequence
+from agui_core.expander import IllegalEvent
 from tests.protocol.random_walk_fields import FILLERS, Dice
 
 START = RunStartedEvent(thread_id="t", run_id="r")

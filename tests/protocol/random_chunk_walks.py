@@ -6,53 +6,39 @@ As in ``random_walks``, a rough model of the open streams makes most chunks lega
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ag_ui.core import (
-    ActivityDeltaEvent,
-    ActivitySnapshotEvent,
-    BaseEvent,
-    MessagesSnapshotEvent,
-    RawEvent,
-    ReasoningEncryptedValueEvent,
-    ReasoningMessageChunkEvent,
-    RunErrorEvent,
-    RunFinishedEvent,
-    RunStartedEvent,
-    SubagentStartedEvent,
-    TextMessageChunkEvent,
-    ToolCallChunkEvent,
-)
+from ag_ui import core as ag
 
 from agui_container.ports import Item
-from agui_container.protocol.expander import MAX_DELTA
+from agui_core.expander import MAX_DELTA
 from tests.protocol.random_walk_fields import Fields
 from tests.protocol.random_walk_messages import SUBAGENTS
 from tests.protocol.random_walks import Walk
 
 LONG = "\U0001f600" * MAX_DELTA + "end"
 DELTAS = ("", "a", "b ", None, None)
-CHUNKS: dict[type[BaseEvent], tuple[str, dict[str, tuple[str | None, ...]]]] = {
-    TextMessageChunkEvent: ("message_id", {"role": (None, "assistant", "user"), "name": (None, None, "n")}),
-    ToolCallChunkEvent: (
+CHUNKS: dict[type[ag.BaseEvent], tuple[str, dict[str, tuple[str | None, ...]]]] = {
+    ag.TextMessageChunkEvent: ("message_id", {"role": (None, "assistant", "user"), "name": (None, None, "n")}),
+    ag.ToolCallChunkEvent: (
         "tool_call_id",
         {"tool_call_name": ("tool", "tool", "other"), "parent_message_id": (None, None, "m1", "f1")},
     ),
-    ReasoningMessageChunkEvent: ("message_id", {}),
+    ag.ReasoningMessageChunkEvent: ("message_id", {}),
 }
 KEEPS_STREAMS = (
-    RawEvent,
-    ActivitySnapshotEvent,
-    ActivityDeltaEvent,
-    ReasoningEncryptedValueEvent,
-    SubagentStartedEvent,
+    ag.RawEvent,
+    ag.ActivitySnapshotEvent,
+    ag.ActivityDeltaEvent,
+    ag.ReasoningEncryptedValueEvent,
+    ag.SubagentStartedEvent,
 )
-ENDS_STREAMS = (RunStartedEvent, RunFinishedEvent, RunErrorEvent, MessagesSnapshotEvent)
+ENDS_STREAMS = (ag.RunStartedEvent, ag.RunFinishedEvent, ag.RunErrorEvent, ag.MessagesSnapshotEvent)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenChunk:
     """The open chunk stream of one owner."""
 
-    kind: type[BaseEvent]
+    kind: type[ag.BaseEvent]
     key: str
     fields: Fields
 
@@ -78,7 +64,7 @@ class ChunkWalk(Walk):
             else:
                 yield self.chunk()
 
-    def follow(self, event: BaseEvent) -> None:
+    def follow(self, event: ag.BaseEvent) -> None:
         """Forget the chunk streams that an explicit event ends."""
         if isinstance(event, ENDS_STREAMS):
             self.streams.clear()
@@ -88,11 +74,11 @@ class ChunkWalk(Walk):
     def string(self) -> str:
         """Assistant text that needs no id."""
         stream = self.streams.get(None)
-        if stream is not None and stream.kind is not TextMessageChunkEvent:
+        if stream is not None and stream.kind is not ag.TextMessageChunkEvent:
             self.streams.pop(None)
         return self.rng.choice(("", "text", "more ", LONG if self.rng.random() < 0.1 else "\n"))
 
-    def chunk(self) -> BaseEvent:
+    def chunk(self) -> ag.BaseEvent:
         """A chunk that opens or continues a stream, or an arbitrary one."""
         if self.rng.random() < self.wildness:
             return self.wild_chunk()
@@ -100,7 +86,7 @@ class ChunkWalk(Walk):
             return self.next_chunk()
         return self.first_chunk()
 
-    def first_chunk(self) -> BaseEvent:
+    def first_chunk(self) -> ag.BaseEvent:
         """A new stream, mostly with an id of its own."""
         kind = self.rng.choice(list(CHUNKS))
         id_field, choices = CHUNKS[kind]
@@ -111,7 +97,7 @@ class ChunkWalk(Walk):
         self.streams[owner] = OpenChunk(kind, key, fields)
         return kind(**{id_field: key}, **fields, subagent_run_id=owner, **self.load())
 
-    def next_chunk(self) -> BaseEvent:
+    def next_chunk(self) -> ag.BaseEvent:
         """More of an open stream, with or without its id, its owner and its fields."""
         owner = self.rng.choice(list(self.streams))
         stream = self.streams[owner]
@@ -127,7 +113,7 @@ class ChunkWalk(Walk):
             **self.load(),
         )
 
-    def wild_chunk(self) -> BaseEvent:
+    def wild_chunk(self) -> ag.BaseEvent:
         """Any chunk at all."""
         kind = self.rng.choice(list(CHUNKS))
         id_field, choices = CHUNKS[kind]

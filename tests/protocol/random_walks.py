@@ -10,37 +10,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
 
-from ag_ui.core import (
-    ActivityDeltaEvent,
-    ActivitySnapshotEvent,
-    BaseEvent,
-    CustomEvent,
-    MessagesSnapshotEvent,
-    RawEvent,
-    ReasoningEncryptedValueEvent,
-    ReasoningEndEvent,
-    ReasoningMessageContentEvent,
-    ReasoningMessageEndEvent,
-    ReasoningMessageStartEvent,
-    ReasoningStartEvent,
-    RunErrorEvent,
-    RunFinishedEvent,
-    RunStartedEvent,
-    StateDeltaEvent,
-    StateSnapshotEvent,
-    StepFinishedEvent,
-    StepStartedEvent,
-    SubagentErrorEvent,
-    SubagentFinishedEvent,
-    SubagentStartedEvent,
-    TextMessageContentEvent,
-    TextMessageEndEvent,
-    TextMessageStartEvent,
-    ToolCallArgsEvent,
-    ToolCallEndEvent,
-    ToolCallResultEvent,
-    ToolCallStartEvent,
-)
+from ag_ui import core as ag
 
 from tests.protocol.random_walk_fields import FILLERS, STEPS, Dice, Fields
 from tests.protocol.random_walk_messages import CALLS, MESSAGES, REASONINGS, SUBAGENTS
@@ -53,29 +23,36 @@ WILDNESS = (0.0, 0.02, 0.05, 0.1, 0.25)
 class Kind:
     """Something that opens and closes: its three classes, the field of its id, its ids, and the space of its owners."""
 
-    start: type[BaseEvent]
-    content: type[BaseEvent] | None
-    end: type[BaseEvent]
+    start: type[ag.BaseEvent]
+    content: type[ag.BaseEvent] | None
+    end: type[ag.BaseEvent]
     field: str
     pool: tuple[str, ...]
     space: str
 
 
 KINDS = (
-    Kind(TextMessageStartEvent, TextMessageContentEvent, TextMessageEndEvent, "message_id", MESSAGES, "message"),
-    Kind(ToolCallStartEvent, ToolCallArgsEvent, ToolCallEndEvent, "tool_call_id", CALLS, "call"),
-    Kind(ReasoningStartEvent, None, ReasoningEndEvent, "message_id", REASONINGS, "reasoning"),
     Kind(
-        ReasoningMessageStartEvent,
-        ReasoningMessageContentEvent,
-        ReasoningMessageEndEvent,
+        ag.TextMessageStartEvent,
+        ag.TextMessageContentEvent,
+        ag.TextMessageEndEvent,
+        "message_id",
+        MESSAGES,
+        "message",
+    ),
+    Kind(ag.ToolCallStartEvent, ag.ToolCallArgsEvent, ag.ToolCallEndEvent, "tool_call_id", CALLS, "call"),
+    Kind(ag.ReasoningStartEvent, None, ag.ReasoningEndEvent, "message_id", REASONINGS, "reasoning"),
+    Kind(
+        ag.ReasoningMessageStartEvent,
+        ag.ReasoningMessageContentEvent,
+        ag.ReasoningMessageEndEvent,
         "message_id",
         REASONINGS,
         "reasoning",
     ),
 )
-STEP = Kind(StepStartedEvent, None, StepFinishedEvent, "step_name", STEPS, "step")
-SUBAGENT = Kind(SubagentStartedEvent, None, SubagentFinishedEvent, "subagent_run_id", SUBAGENTS, "subagent")
+STEP = Kind(ag.StepStartedEvent, None, ag.StepFinishedEvent, "step_name", STEPS, "step")
+SUBAGENT = Kind(ag.SubagentStartedEvent, None, ag.SubagentFinishedEvent, "subagent_run_id", SUBAGENTS, "subagent")
 
 
 class Walk:
@@ -99,7 +76,7 @@ class Walk:
         self.owners: dict[tuple[str, str], str | None] = {}
         self.dice.subagents.clear()
 
-    def __iter__(self) -> Iterator[BaseEvent]:
+    def __iter__(self) -> Iterator[ag.BaseEvent]:
         while True:
             event = self.wild() if self.rng.random() < self.wildness else self.sensible()
             self.track(event)
@@ -107,16 +84,16 @@ class Walk:
 
     # --- moves ---
 
-    def sensible(self) -> BaseEvent:
+    def sensible(self) -> ag.BaseEvent:
         """A move that is probably legal."""
         if self.state != "active":
             late = self.state == "finished" and self.rng.random() < 0.2
-            return self.build(RunErrorEvent if late or self.rng.random() < 0.02 else RunStartedEvent)
+            return self.build(ag.RunErrorEvent if late or self.rng.random() < 0.02 else ag.RunStartedEvent)
         if self.wrapping:
-            return self.close() if self.open and self.rng.random() < 0.92 else self.build(RunFinishedEvent)
+            return self.close() if self.open and self.rng.random() < 0.92 else self.build(ag.RunFinishedEvent)
         return self.inner(self.rng.random())
 
-    def inner(self, dice: float) -> BaseEvent:
+    def inner(self, dice: float) -> ag.BaseEvent:
         """A move inside an active run."""
         if dice < 0.32:
             return self.begin()
@@ -126,9 +103,9 @@ class Walk:
             return self.close()
         if dice > 0.96:
             self.wrapping = True
-        return self.build(self.rng.choice(ASIDES) if dice < 0.995 else RunErrorEvent)
+        return self.build(self.rng.choice(ASIDES) if dice < 0.995 else ag.RunErrorEvent)
 
-    def wild(self) -> BaseEvent:
+    def wild(self) -> ag.BaseEvent:
         """Any event at all."""
         kind = self.rng.choice(VOCABULARY if self.rng.random() < 0.8 else BOUNDARIES)
         event = self.build(kind)
@@ -136,7 +113,7 @@ class Walk:
             return kind.model_validate({**event.model_dump(by_alias=True), "subagentRunId": None})
         return event
 
-    def begin(self) -> BaseEvent:
+    def begin(self) -> ag.BaseEvent:
         """Open something that is closed."""
         kind = self.rng.choice((*KINDS, *KINDS, STEP, SUBAGENT))
         taken = {key for other, key, _ in self.open if other is kind}
@@ -147,32 +124,32 @@ class Walk:
             return self.build(self.rng.choice(ASIDES))
         return self.build(kind.start, **{kind.field: self.rng.choice(free)})
 
-    def go_on(self) -> BaseEvent:
+    def go_on(self) -> ag.BaseEvent:
         """Continue something that is open."""
         kind, key, _ = self.rng.choice(list(self.open))
         if kind.content is None:
             return self.build(self.rng.choice(ASIDES))
         return self.build(kind.content, **{kind.field: key})
 
-    def close(self) -> BaseEvent:
+    def close(self) -> ag.BaseEvent:
         """End something that is open."""
         kind, key, owner = self.rng.choice(list(self.open))
         if kind is STEP:
             return self.build(kind.end, step_name=key, subagent_run_id=owner)
         if kind is SUBAGENT and self.rng.random() < 0.3:
-            return self.build(SubagentErrorEvent, subagent_run_id=key)
+            return self.build(ag.SubagentErrorEvent, subagent_run_id=key)
         return self.build(kind.end, **{kind.field: key})
 
     # --- events ---
 
-    def build(self, kind: type[BaseEvent], **given: str | None) -> BaseEvent:
+    def build(self, kind: type[ag.BaseEvent], **given: str | None) -> ag.BaseEvent:
         """An event of this class; what is not given is thrown with the dice."""
         fields: Fields = {**FILLERS[kind](self.dice), **given}
         if "subagent_run_id" in kind.model_fields and "subagent_run_id" not in fields:
             fields["subagent_run_id"] = self.tag(kind, fields)
         return kind(**fields)
 
-    def tag(self, kind: type[BaseEvent], fields: Fields) -> str | None:
+    def tag(self, kind: type[ag.BaseEvent], fields: Fields) -> str | None:
         """Mostly the owner on record, sometimes none, seldom another."""
         dice = self.rng.random()
         owner = self.owner(kind, fields)
@@ -183,7 +160,7 @@ class Walk:
                 return owner
         return self.rng.choice(SUBAGENTS) if dice > 0.5 else None
 
-    def owner(self, kind: type[BaseEvent], fields: Fields) -> str | Literal[False] | None:
+    def owner(self, kind: type[ag.BaseEvent], fields: Fields) -> str | Literal[False] | None:
         """The owner on record of what an event names; False where there is none."""
         parent = fields.get("parent_message_id")
         if parent is not None and ("message", parent) in self.owners:
@@ -191,25 +168,25 @@ class Walk:
         space, key = SPACES.get(kind, ("", ""))
         return self.owners.get((space, fields.get(key, "")), False)
 
-    def track(self, event: BaseEvent) -> None:
+    def track(self, event: ag.BaseEvent) -> None:
         """Bring the picture up to date, as if the event had been accepted."""
-        if isinstance(event, RunStartedEvent):
+        if isinstance(event, ag.RunStartedEvent):
             self.state, self.wrapping = "active", False
             self.reset()
             self.remember(event.input.messages if event.input else [])
-        elif isinstance(event, RunFinishedEvent | RunErrorEvent):
-            self.state = "finished" if isinstance(event, RunFinishedEvent) else "errored"
-        elif isinstance(event, MessagesSnapshotEvent):
+        elif isinstance(event, ag.RunFinishedEvent | ag.RunErrorEvent):
+            self.state = "finished" if isinstance(event, ag.RunFinishedEvent) else "errored"
+        elif isinstance(event, ag.MessagesSnapshotEvent):
             self.remember(event.messages)
-        elif isinstance(event, ToolCallResultEvent):
+        elif isinstance(event, ag.ToolCallResultEvent):
             self.owners["message", event.message_id] = event.subagent_run_id
-        elif isinstance(event, ActivitySnapshotEvent):
+        elif isinstance(event, ag.ActivitySnapshotEvent):
             if event.replace is not False or ("activity", event.message_id) not in self.owners:
                 self.owners["activity", event.message_id] = event.subagent_run_id
         else:
             self.track_entity(event)
 
-    def track_entity(self, event: BaseEvent) -> None:
+    def track_entity(self, event: ag.BaseEvent) -> None:
         """Openers and closers."""
         kind, opens = BRACKETS.get(type(event), (None, False))
         if kind is None:
@@ -234,35 +211,35 @@ class Walk:
                 self.owners["call", call.id] = message.subagent_run_id
 
 
-BRACKETS: dict[type[BaseEvent], tuple[Kind, bool]] = {
+BRACKETS: dict[type[ag.BaseEvent], tuple[Kind, bool]] = {
     **{kind.start: (kind, True) for kind in (*KINDS, STEP, SUBAGENT)},
     **{kind.end: (kind, False) for kind in (*KINDS, STEP, SUBAGENT)},
-    SubagentErrorEvent: (SUBAGENT, False),
+    ag.SubagentErrorEvent: (SUBAGENT, False),
 }
 """Events that open and events that close."""
 
-SPACES: dict[type[BaseEvent], tuple[str, str]] = {
+SPACES: dict[type[ag.BaseEvent], tuple[str, str]] = {
     **{
         event: (kind.space, kind.field)
         for kind in KINDS
         for event in (kind.start, kind.content, kind.end)
         if event is not None
     },
-    ActivityDeltaEvent: ("activity", "message_id"),
-    ReasoningEncryptedValueEvent: ("reasoning", "entity_id"),
+    ag.ActivityDeltaEvent: ("activity", "message_id"),
+    ag.ReasoningEncryptedValueEvent: ("reasoning", "entity_id"),
 }
 
 
 VOCABULARY = tuple(FILLERS)
-BOUNDARIES = (RunStartedEvent, RunFinishedEvent, RunErrorEvent, MessagesSnapshotEvent)
+BOUNDARIES = (ag.RunStartedEvent, ag.RunFinishedEvent, ag.RunErrorEvent, ag.MessagesSnapshotEvent)
 ASIDES = (
-    ActivityDeltaEvent,
-    ActivitySnapshotEvent,
-    CustomEvent,
-    MessagesSnapshotEvent,
-    RawEvent,
-    ReasoningEncryptedValueEvent,
-    StateDeltaEvent,
-    StateSnapshotEvent,
-    ToolCallResultEvent,
+    ag.ActivityDeltaEvent,
+    ag.ActivitySnapshotEvent,
+    ag.CustomEvent,
+    ag.MessagesSnapshotEvent,
+    ag.RawEvent,
+    ag.ReasoningEncryptedValueEvent,
+    ag.StateDeltaEvent,
+    ag.StateSnapshotEvent,
+    ag.ToolCallResultEvent,
 )

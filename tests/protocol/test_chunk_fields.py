@@ -3,17 +3,14 @@
 import pytest
 from ag_ui.core import (
     BaseEvent,
-    CustomEvent,
-    SubagentFinishedEvent,
-    TextMessageChunkEvent,
     TextMessageContentEvent,
     TextMessageEndEvent,
     TextMessageStartEvent,
 )
 
 from agui_container.protocol.encoder import encode
-from agui_container.protocol.expander import CHUNKS, DELTAS, MAX_DELTA
-from tests.protocol.chunk_samples import each_kind, expanded, first, kinds, text
+from agui_core.expander import CHUNKS, DELTAS, MAX_DELTA
+from tests.protocol.chunk_samples import each_kind, expanded, first, kinds
 from tests.protocol.grammar_cells import event
 
 START, CONTENT, END = TextMessageStartEvent, TextMessageContentEvent, TextMessageEndEvent
@@ -41,51 +38,15 @@ def test_cargo_without_delta_makes_an_empty_content(kind: type[BaseEvent]) -> No
 
 
 @each_kind
-def test_a_timestamp_alone_makes_nothing(kind: type[BaseEvent]) -> None:
-    assert kinds(expanded(first(kind), kind(timestamp=7), flush=False)) == [CHUNKS[kind].start]
-
-
-@each_kind
 def test_unknown_fields_go_to_the_content(kind: type[BaseEvent]) -> None:
     start, content = expanded(first(kind, delta="a", surprise=1), flush=False)
     assert start.model_extra == {}
     assert content.model_extra == {"surprise": 1}
 
 
-def test_the_opener_takes_role_name_and_parent() -> None:
-    start = expanded(text("a", "m", "s", role="user", name="n"))[0]
-    assert start == START(message_id="m", role="user", name="n", subagent_run_id="s")
-
-
-def test_flush_ends_streams_in_the_order_they_opened_and_only_once() -> None:
-    ended = [each.message_id for each in expanded(text("a", "n", "s"), text("a", "m")) if isinstance(each, END)]
-    assert ended == ["n", "m"]
-    assert expanded() == []
-
-
-def test_a_subagents_end_ends_its_stream_first() -> None:
-    events = expanded(text("a", "m", "s"), SubagentFinishedEvent(subagent_run_id="s"))
-    assert kinds(events) == [START, CONTENT, END, SubagentFinishedEvent]
-
-
 # --- splitting ---
 
-LONG = "\U0001f600" * (2 * MAX_DELTA) + "end"
 each_delta = pytest.mark.parametrize("kind", DELTAS, ids=lambda kind: kind.__name__)
-
-
-def deltas(events: list[BaseEvent]) -> list[str]:
-    return [each.model_dump()["delta"] for each in events if isinstance(each, DELTAS)]
-
-
-@each_delta
-def test_a_long_delta_becomes_several_that_fit_a_frame(kind: type[BaseEvent]) -> None:
-    pieces = expanded(event(kind, delta=LONG, metadata=METADATA, raw_event=RAW, timestamp=7))
-    assert "".join(deltas(pieces)) == LONG
-    assert [len(delta) for delta in deltas(pieces)] == [MAX_DELTA, MAX_DELTA, 3]
-    assert [each.metadata for each in pieces] == [METADATA, None, None]
-    assert [each.raw_event for each in pieces] == [RAW, None, None]
-    assert {each.timestamp for each in pieces} == {7}
 
 
 @pytest.mark.parametrize("character", ["\x00", "\U0001f600", '"', "é"])
@@ -99,15 +60,3 @@ def test_no_character_makes_a_piece_too_large_for_a_frame(character: str) -> Non
 def test_a_delta_that_just_fits_is_left_alone(kind: type[BaseEvent]) -> None:
     one = event(kind, delta="x" * MAX_DELTA)
     assert expanded(one)[0] is one
-
-
-def test_strings_and_chunks_are_split_too() -> None:
-    for item in (LONG, TextMessageChunkEvent(message_id="m", delta=LONG)):
-        events = expanded(item)
-        assert kinds(events) == [START, CONTENT, CONTENT, CONTENT, END]
-        assert "".join(deltas(events)) == LONG
-
-
-def test_events_that_are_no_deltas_are_never_split() -> None:
-    one = CustomEvent(name="n", value=LONG)
-    assert expanded(one) == [one]

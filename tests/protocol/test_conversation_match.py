@@ -5,40 +5,25 @@ ids of messages and calls are those with ``new-`` before them.
 """
 
 import pytest
-from ag_ui.core import (
-    ActivityMessage,
-    AssistantMessage,
-    DeveloperMessage,
-    FunctionCall,
-    ImagePart,
-    Message,
-    ReasoningMessage,
-    SystemMessage,
-    TextPart,
-    ToolCall,
-    ToolMessage,
-    UrlSource,
-    UserMessage,
-)
+from ag_ui import core as ag
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agui_container.protocol.conversation.merge import dump_message, merge_history, without_copies
-from tests.requirements import requirement
+from agui_container.conversation.merge import dump_message, merge_history
 
-Messages = list[Message]
+Messages = list[ag.Message]
 
 
-def new_ids(*messages: Message) -> Messages:
+def new_ids(*messages: ag.Message) -> Messages:
     """Return copies of messages with new ids of messages and calls."""
     return [renamed_one(message) for message in messages]
 
 
-def renamed_one(message: Message) -> Message:
+def renamed_one(message: ag.Message) -> ag.Message:
     update: dict[str, object] = {"id": f"new-{message.id}"}
-    if isinstance(message, ToolMessage):
+    if isinstance(message, ag.ToolMessage):
         update["tool_call_id"] = f"new-{message.tool_call_id}"
-    if isinstance(message, AssistantMessage) and message.tool_calls:
+    if isinstance(message, ag.AssistantMessage) and message.tool_calls:
         update["tool_calls"] = [call.model_copy(update={"id": f"new-{call.id}"}) for call in message.tool_calls]
     return message.model_copy(update=update)
 
@@ -52,23 +37,25 @@ def ids(messages: Messages) -> str:
     return " ".join(message.id for message in messages)
 
 
-def user(key: str, content: str | list[TextPart | ImagePart] = "hi") -> UserMessage:
-    return UserMessage(id=key, content=content)
+def user(key: str, content: str | list[ag.TextPart | ag.ImagePart] = "hi") -> ag.UserMessage:
+    return ag.UserMessage(id=key, content=content)
 
 
-def answer(key: str, content: str | None = "hello") -> AssistantMessage:
-    return AssistantMessage(id=key, content=content)
+def answer(key: str, content: str | None = "hello") -> ag.AssistantMessage:
+    return ag.AssistantMessage(id=key, content=content)
 
 
 def calling(
     key: str, *call_ids: str, arguments: str = '{"a": 1, "b": [2]}', text: str | None = None
-) -> AssistantMessage:
-    function = FunctionCall(name="add", arguments=arguments)
-    return AssistantMessage(id=key, content=text, tool_calls=[ToolCall(id=it, function=function) for it in call_ids])
+) -> ag.AssistantMessage:
+    function = ag.FunctionCall(name="add", arguments=arguments)
+    return ag.AssistantMessage(
+        id=key, content=text, tool_calls=[ag.ToolCall(id=it, function=function) for it in call_ids]
+    )
 
 
-def result(key: str, call_id: str, content: str = "3") -> ToolMessage:
-    return ToolMessage(id=key, tool_call_id=call_id, content=content)
+def result(key: str, call_id: str, content: str = "3") -> ag.ToolMessage:
+    return ag.ToolMessage(id=key, tool_call_id=call_id, content=content)
 
 
 U1, A1, U2, A2, U3 = user("u1", "one"), answer("a1", "1"), user("u2", "two"), answer("a2", "2"), user("u3", "three")
@@ -80,7 +67,6 @@ TOOLS: Messages = [U1, CALL, RESULT, SUM]
 # --- history and new messages -----------------------------------------------------------------------------------------
 
 
-@requirement("thread.new-ids")
 @pytest.mark.parametrize(
     ("kept", "sent", "expected"),
     [
@@ -110,29 +96,18 @@ def test_an_assistants_message_that_is_kept_proves_that_all_is_sent(
     assert ids(together(kept, sent)) == expected
 
 
-@requirement("thread.new-ids")
-def test_turn_after_turn_a_conversation_grows_by_what_is_new() -> None:
-    kept: Messages = []
-    for turn in range(1, 6):
-        question = user(f"q{turn}", f"question {turn}")
-        sent = [it.model_copy(update={"id": f"{turn}-{n}"}) for n, it in enumerate([*kept, question])]
-        kept = [*together(kept, sent), answer(f"a{turn}", f"answer {turn}")]
-    assert ids(kept) == "1-0 a1 2-2 a2 3-4 a3 4-6 a4 5-8 a5"
-
-
 # --- equal messages ---------------------------------------------------------------------------------------------------
 
-IMAGE = ImagePart(source=UrlSource(value="https://example.com/a.png", mime_type="image/png"))
-OTHER = ImagePart(source=UrlSource(value="https://example.com/b.png", mime_type="image/png"))
+IMAGE = ag.ImagePart(source=ag.UrlSource(value="https://example.com/a.png", mime_type="image/png"))
+OTHER = ag.ImagePart(source=ag.UrlSource(value="https://example.com/b.png", mime_type="image/png"))
 
 
-@requirement("thread.new-ids")
 @pytest.mark.parametrize(
     ("kept", "sent"),
     [
-        pytest.param(user("m"), user("m", [TextPart(text="hi")]), id="a text and a list of it"),
-        pytest.param(user("m", [TextPart(text="hi")]), user("m"), id="a list of a text and the text"),
-        pytest.param(user("m", [IMAGE]), user("m", [TextPart(text=""), IMAGE]), id="an empty text beside an image"),
+        pytest.param(user("m"), user("m", [ag.TextPart(text="hi")]), id="a text and a list of it"),
+        pytest.param(user("m", [ag.TextPart(text="hi")]), user("m"), id="a list of a text and the text"),
+        pytest.param(user("m", [IMAGE]), user("m", [ag.TextPart(text=""), IMAGE]), id="an empty text beside an image"),
         pytest.param(user("m", ""), user("m", []), id="nothing said"),
         pytest.param(
             user("m", [IMAGE]),
@@ -152,12 +127,11 @@ OTHER = ImagePart(source=UrlSource(value="https://example.com/b.png", mime_type=
         ),
     ],
 )
-def test_equal_content_is_a_copy(kept: Message, sent: Message) -> None:
+def test_equal_content_is_a_copy(kept: ag.Message, sent: ag.Message) -> None:
     before: Messages = [U1, CALL, RESULT, SUM, kept, A2]
     assert together(before, new_ids(U1, CALL, RESULT, SUM, sent, A2, U3)) == [*before, *new_ids(U3)]
 
 
-@requirement("thread.new-ids")
 @pytest.mark.parametrize(
     ("kept", "sent"),
     [
@@ -171,7 +145,7 @@ def test_equal_content_is_a_copy(kept: Message, sent: Message) -> None:
         pytest.param(calling("m", "y"), answer("m", "done"), id="no call"),
     ],
 )
-def test_other_content_is_a_difference(kept: Message, sent: Message) -> None:
+def test_other_content_is_a_difference(kept: ag.Message, sent: ag.Message) -> None:
     before: Messages = [U1, CALL, RESULT, SUM, kept, A2]
     assert ids(together(before, new_ids(U1, CALL, RESULT, SUM, sent, A2))) == "u1 c r s new-m new-a2"
 
@@ -179,7 +153,6 @@ def test_other_content_is_a_difference(kept: Message, sent: Message) -> None:
 # --- calls and their results ------------------------------------------------------------------------------------------
 
 
-@requirement("thread.new-ids")
 @pytest.mark.parametrize(
     ("kept", "sent", "expected"),
     [
@@ -207,7 +180,6 @@ def test_calls_are_matched_by_name_and_arguments(kept: Messages, sent: Messages,
 PAIR = calling("c", "x", "y")
 
 
-@requirement("thread.new-ids")
 @pytest.mark.parametrize(
     ("results", "sent", "expected"),
     [
@@ -228,39 +200,19 @@ PAIR = calling("c", "x", "y")
 def test_results_find_their_calls(results: Messages, sent: Messages, expected: str) -> None:
     found = together([U1, PAIR, *results], new_ids(U1, PAIR, *sent))
     assert ids(found) == expected
-    assert all(it.tool_call_id in {"x", "y"} for it in found if isinstance(it, ToolMessage))
-
-
-@requirement("thread.new-ids")
-def test_call_ids_that_are_used_twice_mean_the_call_before_the_result() -> None:
-    again = calling("c2", "x", arguments="{}")
-    kept: Messages = [U1, calling("c1", "p"), result("r1", "p"), A1, U2, calling("c2", "q", arguments="{}")]
-    sent: Messages = new_ids(U1, calling("c1", "x"), result("r1", "x"), A1, U2, again, result("r2", "x", "5"))
-    found = together(kept, sent)
-    assert ids(found) == "u1 c1 r1 a1 u2 c2 new-r2"
-    assert found[-1] == ToolMessage(id="new-r2", tool_call_id="q", content="5")
-
-
-@requirement("thread.new-ids")
-def test_results_of_a_changed_call_keep_the_id_that_was_sent() -> None:
-    changed = calling("c2", "x", arguments='{"a": 7}')
-    kept: Messages = [U1, calling("c1", "p"), result("r1", "p"), A1, U2, A2]
-    sent: Messages = new_ids(U1, calling("c1", "x"), result("r1", "x"), A1, U2, changed, result("r2", "x", "5"))
-    found = together(kept, sent)
-    assert ids(found) == "u1 c1 r1 a1 u2 new-c2 new-r2"
-    assert found[-1] == ToolMessage(id="new-r2", tool_call_id="new-x", content="5")
+    assert all(it.tool_call_id in {"x", "y"} for it in found if isinstance(it, ag.ToolMessage))
 
 
 # --- messages without fields that clients drop ------------------------------------------------------------------------
 
-THOUGHT = ReasoningMessage(id="t", content="Hm.", encrypted_value="sealed")
-SHOWN = ActivityMessage(id="v", activity_type="chart", content={"x": [1, None]})
-ORDERS = SystemMessage(id="i", content="Be short.")
-BELOW = AssistantMessage(id="b", content="It is 3.", subagent_run_id="run-b")
+THOUGHT = ag.ReasoningMessage(id="t", content="Hm.", encrypted_value="sealed")
+SHOWN = ag.ActivityMessage(id="v", activity_type="chart", content={"x": [1, None]})
+OTHER_SHOWN = ag.ActivityMessage(id="o", activity_type="note", content={})
+ORDERS = ag.SystemMessage(id="i", content="Be short.")
+BELOW = ag.AssistantMessage(id="b", content="It is 3.", subagent_run_id="run-b")
 DELEGATED: Messages = [U1, CALL, BELOW, RESULT, SUM]
 
 
-@requirement("thread.new-ids")
 @pytest.mark.parametrize(
     ("kept", "sent", "expected"),
     [
@@ -275,17 +227,20 @@ DELEGATED: Messages = [U1, CALL, BELOW, RESULT, SUM]
         ),
         pytest.param([U1, A1, SHOWN], new_ids(U1, A1, U2), "u1 a1 v new-u2", id="an activity"),
         pytest.param([U1, A1, SHOWN], new_ids(U1, A1, SHOWN, U2), "u1 a1 v new-u2", id="an activity that is sent"),
+        pytest.param(
+            [U1, A1, SHOWN], [U1, A1, OTHER_SHOWN, U2], "u1 a1 v o u2", id="an activity beside one of the client's own"
+        ),
         pytest.param([ORDERS, U1, A1], new_ids(ORDERS, U1, A1, U2), "i u1 a1 new-u2", id="instructions"),
         pytest.param([ORDERS, U1, A1], new_ids(U1, A1, U2), "i u1 a1 new-u2", id="instructions that are not sent"),
         pytest.param(
             [ORDERS, U1, A1],
-            new_ids(SystemMessage(id="i", content="It is noon."), U1, A1, U2),
+            new_ids(ag.SystemMessage(id="i", content="It is noon."), U1, A1, U2),
             "new-i u1 a1 new-u2",
             id="instructions that change",
         ),
         pytest.param(
             [ORDERS, U1, A1],
-            new_ids(ORDERS, DeveloperMessage(id="d", content="More."), U1, A1),
+            new_ids(ORDERS, ag.DeveloperMessage(id="d", content="More."), U1, A1),
             "i new-d u1 a1",
             id="more instructions",
         ),
@@ -307,37 +262,7 @@ def test_messages_that_clients_drop_stay_beside_their_matches(kept: Messages, se
     assert ids(together(kept, sent)) == expected
 
 
-@requirement("thread.new-ids")
-def test_changing_instructions_do_not_pile_up() -> None:
-    kept: Messages = []
-    for turn in range(4):
-        sent = new_ids(
-            SystemMessage(id=f"i{turn}", content=f"It is {turn}."), *(it for it in kept if it.role != "system")
-        )
-        found = together(kept, [it.model_copy(update={"id": f"{turn}-{it.id}"}) for it in sent] + [user(f"q{turn}")])
-        kept = [*found, answer(f"a{turn}")]
-        assert [it.role for it in kept].count("system") == 1
-    assert len(kept) == 9
-
-
 # --- stores and queues ------------------------------------------------------------------------------------------------
-
-
-@requirement("thread.new-ids")
-def test_a_message_that_is_stored_already_is_not_written_again() -> None:
-    kept: dict[str, bytes] = {it.id: dump_message(it) for it in DELEGATED}
-    found = merge_history(kept, new_ids(U1, CALL, RESULT, SUM, U2))
-    assert (found.changed, found.order) == ({"new-u2": dump_message(renamed_one(U2))}, None)
-    cut = merge_history(kept, new_ids(U1, CALL, RESULT))
-    assert (cut.changed, cut.order) == ({}, ["u1", "c", "b", "r"])
-
-
-@requirement("thread.new-ids")
-def test_of_a_run_that_has_waited_only_what_is_new_counts() -> None:
-    kept = {it.id: dump_message(it) for it in TEXT}
-    assert ids(list(without_copies(kept, new_ids(U1, A1, U2, U3)))) == "new-u3"
-    assert ids(list(without_copies(kept, new_ids(U1, A1, U3)))) == "new-u3"
-    assert ids(list(without_copies(kept, new_ids(U3)))) == "new-u3"
 
 
 MESSAGES: st.SearchStrategy[Messages] = st.lists(
@@ -346,7 +271,6 @@ MESSAGES: st.SearchStrategy[Messages] = st.lists(
 )
 
 
-@requirement("thread.new-ids")
 @given(MESSAGES, MESSAGES)
 def test_agent_and_store_have_the_same_conversation_for_any_messages(kept: Messages, sent: Messages) -> None:
     before = {it.id: dump_message(it) for it in kept}
@@ -356,18 +280,3 @@ def test_agent_and_store_have_the_same_conversation_for_any_messages(kept: Messa
     assert after == {it.id: dump_message(it) for it in found.messages}
     assert list(after) == [it.id for it in found.messages]
     assert all(key not in before for key in found.changed)
-
-
-@requirement("thread.new-ids")
-@given(MESSAGES)
-def test_messages_that_are_sent_a_second_time_add_nothing(kept: Messages) -> None:
-    if any(isinstance(it, AssistantMessage) and it.subagent_run_id is None for it in kept):
-        assert together(kept, new_ids(*kept)) == kept
-
-
-@requirement("thread.new-ids")
-def test_a_long_conversation_is_matched_in_time_that_grows_with_it() -> None:
-    calls = [f"call-{n}" for n in range(5_000)]
-    kept: Messages = [U1, calling("c", *calls, arguments="{}"), *(result(f"r{it}", it) for it in calls), SUM]
-    kept += [AssistantMessage(id=f"b{n}", content=f"{n}", subagent_run_id="s") for n in range(5_000)]
-    assert together(kept, new_ids(*kept)) == kept

@@ -10,29 +10,24 @@ from collections.abc import Mapping, Sequence
 import pytest
 from ag_ui.core import (
     AssistantMessage,
-    FunctionCall,
     ImagePart,
     Message,
     SystemMessage,
     TextPart,
-    ToolCall,
-    ToolMessage,
     UrlSource,
     UserMessage,
 )
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agui_container.protocol.conversation.merge import (
+from agui_container.conversation.merge import (
     MAX_TITLE,
-    MESSAGE,
     MergedHistory,
     dump_message,
     make_title,
     merge_history,
-    unanswered_calls,
 )
-from tests.requirements import requirement
+from agui_container.protocol.parser import MESSAGE
 
 IMAGE = ImagePart(source=UrlSource(value="https://example.com/a.png", mime_type="image/png"))
 
@@ -50,7 +45,6 @@ def texts(messages: Sequence[Message]) -> str:
     return " ".join(str(each.content) for each in messages)
 
 
-@requirement("thread.merge")
 @pytest.mark.parametrize(
     ("kept", "sent", "together", "changed", "order"),
     [
@@ -104,35 +98,11 @@ SAME = {
 }
 
 
-@requirement("thread.merge")
 @pytest.mark.parametrize(("said", "more"), SAME.values(), ids=SAME)
 def test_a_message_that_says_the_same_has_not_changed(said: dict[str, object], more: dict[str, object]) -> None:
     kept = {"a": dump_message(MESSAGE.validate_json(json.dumps(said)))}
     again = MESSAGE.validate_python(dict(reversed([*said.items(), *more.items()])))
     assert merge_history(kept, [again]) == MergedHistory([again], {}, None)
-
-
-def test_a_message_of_another_role_is_another_message() -> None:
-    kept = kept_of(["x", "a"])
-    found = merge_history(kept, [SystemMessage(id="a", content="a")])
-    assert [each.role for each in found.messages] == ["user", "system"]
-    assert list(found.changed) == ["a"]
-
-
-def test_stored_messages_come_back_unchanged() -> None:
-    call = ToolCall(id="c", function=FunctionCall(name="f", arguments="{}"))
-    said: list[Message] = [
-        UserMessage(id="u", content=[TextPart(text="see"), IMAGE]),
-        AssistantMessage(id="m", content="", tool_calls=[call], subagent_run_id="s"),
-        ToolMessage(id="t", tool_call_id="c", content=[TextPart(text="done")]),
-    ]
-    found = merge_history({each.id: dump_message(each) for each in said}, [message("new")])
-    assert list(found.messages) == [*said, message("new")]
-
-
-def test_a_stored_value_that_is_not_a_message_is_an_error() -> None:
-    with pytest.raises(ValueError, match="JSON"):
-        merge_history({"a": b"no message"}, [message("b")])
 
 
 WORDS = st.sampled_from("aAbBcCdDeE")
@@ -144,7 +114,6 @@ def as_stored(kept: Mapping[str, bytes], together: MergedHistory) -> dict[str, b
     return stored if together.order is None else {key: stored[key] for key in together.order}
 
 
-@requirement("thread.merge")
 @given(st.lists(WORDS, unique_by=str.lower), st.lists(WORDS))
 def test_the_agent_and_the_store_have_the_same_conversation_for_any_input(kept: list[str], sent: list[str]) -> None:
     before, said = kept_of(kept), kept_of(sent)
@@ -166,53 +135,11 @@ def test_the_agent_and_the_store_have_the_same_conversation_for_any_input(kept: 
 
 
 U, A = UserMessage, AssistantMessage
-THREAD: Sequence[Message] = [U(id="u1", content="1"), A(id="a1", content="one"), U(id="u2", content="2")]
-
-
-@requirement("thread.merge")
-@pytest.mark.parametrize(
-    ("former", "new"),
-    [
-        ([SystemMessage(id="old", content="It is 1.")], [SystemMessage(id="new", content="It is 2.")]),
-        ([U(id="old", content="It is 1.")], [U(id="new", content="It is 2.")]),
-        (
-            [SystemMessage(id="old", content="Hm."), A(id="greeting", content="Hello.")],
-            [SystemMessage(id="new", content="It is 2."), A(id="fresh", content="Hello.")],
-        ),
-    ],
-    ids=["instructions", "text of the page", "instructions and a greeting"],
-)
-@pytest.mark.parametrize("at", [0, 1, 2], ids=["everything", "without the question", "without the first exchange"])
-def test_a_beginning_made_anew_replaces_the_former_one(
-    former: Sequence[Message], new: Sequence[Message], at: int
-) -> None:
-    kept = {each.id: dump_message(each) for each in [*former, *THREAD]}
-    sent = [*new, *THREAD[at:], message("c")]
-    found = merge_history(kept, sent)
-    assert texts(found.messages) == texts([*new, *THREAD, message("c")])
-    assert list(found.changed) == ["old", "c"]
-    assert merge_history(as_stored(kept, found), sent).changed == {}
-
-
-@requirement("thread.merge")
-def test_a_beginning_that_appears_later_stands_in_front_and_is_replaced_from_then_on() -> None:
-    kept = {each.id: dump_message(each) for each in THREAD}
-    for number in range(3):
-        found = merge_history(kept, [U(id=f"s{number}", content=f"It is {number}."), *THREAD[1:]])
-        assert texts(found.messages) == f"It is {number}. 1 one 2"
-        kept = as_stored(kept, found)
-
-
-def test_results_before_a_stored_message_are_no_beginning() -> None:
-    kept = {each.id: dump_message(each) for each in THREAD}
-    found = merge_history(kept, [ToolMessage(id="r", tool_call_id="c", content="done"), THREAD[2]])
-    assert texts(found.messages) == "1 one 2 done"
 
 
 # --- titles -----------------------------------------------------------------------------------------------------------
 
 
-@requirement("thread.title")
 @pytest.mark.parametrize(
     ("content", "title"),
     [
@@ -236,35 +163,3 @@ def test_a_title_is_how_the_first_user_began(content: str | list[TextPart | Imag
 def test_a_conversation_without_a_user_message_has_no_title() -> None:
     assert make_title([AssistantMessage(id="a", content="Hello.")]) is None
     assert make_title([]) is None
-
-
-# --- calls without a result ---
-
-USER = UserMessage(id="u", content="hi")
-BELOW = AssistantMessage(id="s", content="done", subagent_run_id="sub")
-
-
-def calling(*calls: str) -> AssistantMessage:
-    function = FunctionCall(name="paint", arguments="{}")
-    return AssistantMessage(id="a", tool_calls=[ToolCall(id=call, function=function) for call in calls])
-
-
-def result(call: str) -> ToolMessage:
-    return ToolMessage(id=f"result-{call}", tool_call_id=call, content="")
-
-
-@pytest.mark.parametrize(
-    ("messages", "calls"),
-    [
-        ([], []),
-        ([USER], []),
-        ([USER, calling("1", "2", "3"), result("2")], ["1", "3"]),
-        ([USER, calling("1", "2"), result("2"), BELOW], ["1"]),
-        ([USER, calling("1"), result("1")], []),
-        ([USER, calling("1"), AssistantMessage(id="b", content="never mind")], []),
-        ([USER, calling("1"), USER], []),
-        ([result("1"), calling("1")], ["1"]),
-    ],
-)
-def test_owed_is_what_the_assistant_has_asked_for_last(messages: Sequence[Message], calls: Sequence[str]) -> None:
-    assert unanswered_calls(messages) == calls

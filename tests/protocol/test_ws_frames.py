@@ -29,52 +29,6 @@ def read(envelopes: list[Envelope], *, with_seq: bool = False) -> list[Json]:
     return [json.loads(frame) for frame in make_frames(envelopes, with_seq=with_seq)]
 
 
-def test_a_frame_is_the_event_itself() -> None:
-    event = CustomEvent(name="n", value=TRICKY)
-    assert make_frames([envelope(1, event)], with_seq=False) == [encode(event).decode()]
-
-
-def test_adjacent_deltas_of_one_message_are_one_frame() -> None:
-    assert make_frames(deltas("a", 'é"', "\n"), with_seq=False) == [
-        '{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"aé\\"\\n"}'
-    ]
-
-
-def test_merged_deltas_carry_the_last_number() -> None:
-    assert read(deltas("a", "b", start=5), with_seq=True) == [
-        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "ab", "metadata": {"seq": 6}}
-    ]
-
-
-def test_deltas_of_two_messages_stay_apart() -> None:
-    mixed = [*deltas("a"), *deltas("b", key="n", start=2), *deltas("c", start=3)]
-    assert [frame["delta"] for frame in read(mixed)] == ["a", "b", "c"]
-
-
-def test_an_event_between_deltas_keeps_its_place() -> None:
-    mixed = [*deltas("a", "b"), envelope(3, CustomEvent(name="n", value=1)), *deltas("c", "d", start=4)]
-    assert [frame.get("delta") for frame in read(mixed)] == ["ab", None, "cd"]
-
-
-@pytest.mark.parametrize("aside", [{"metadata": {"k": 1}}, {"rawEvent": 1}, {"own": 1}])
-def test_a_delta_that_says_more_is_not_merged_with_one_that_does_not(aside: Json) -> None:
-    more = TextMessageContentEvent.model_validate({"messageId": "m", "delta": "b", **aside})
-    mixed = [*deltas("a"), envelope(2, more), *deltas("c", start=3)]
-    assert [frame["delta"] for frame in read(mixed)] == ["a", "b", "c"]
-    assert read(mixed)[1].items() >= aside.items()
-
-
-@pytest.mark.parametrize("aside", [{"metadata": {"k": 1}}, {"rawEvent": 1}])
-def test_deltas_that_say_the_same_aside_are_not_merged(aside: Json) -> None:
-    same = TextMessageContentEvent.model_validate({"messageId": "m", "delta": "a", **aside})
-    assert len(read([envelope(1, same), envelope(2, same)])) == 2
-
-
-def test_argument_deltas_merge_too_and_not_with_text() -> None:
-    arguments = [envelope(seq, ToolCallArgsEvent(tool_call_id="m", delta=text)) for seq, text in ((1, "{"), (2, "}"))]
-    assert [frame["delta"] for frame in read([*arguments, *deltas("a", start=3)])] == ["{}", "a"]
-
-
 @pytest.mark.parametrize("text", ["x" * 5_000, "token ", "\N{GRINNING FACE}\n", "\x00" * 1_000])
 def test_merging_stops_where_a_frame_would_grow_too_large_and_not_before(text: str) -> None:
     texts = [text] * (20 * 5_000 // len(text))
@@ -82,18 +36,6 @@ def test_merging_stops_where_a_frame_would_grow_too_large_and_not_before(text: s
     assert all(len(frame) <= MERGED_BYTES for frame in merged)
     assert all(len(frame) + len(json.dumps(text)) > MERGED_BYTES for frame in merged[:-1])
     assert "".join(json.loads(frame)["delta"] for frame in merged) == "".join(texts)
-
-
-@pytest.mark.parametrize("length", [1, 2])
-def test_a_frame_may_be_filled_to_the_last_byte(length: int) -> None:
-    bare = len(encode(TextMessageContentEvent(message_id="m", delta="")))
-    merged = make_frames(deltas("x" * (MERGED_BYTES - bare - 1), "y" * length), with_seq=False)
-    assert len(merged) == length
-
-
-def test_the_cursor_joins_the_events_own_metadata() -> None:
-    event = CustomEvent(name="n", value=1, metadata={"k": 1})
-    assert read([envelope(9, event)], with_seq=True)[0]["metadata"] == {"k": 1, "seq": 9}
 
 
 # --- comparison with parsed events ---
@@ -199,14 +141,3 @@ def streams(draw: st.DrawFn) -> list[Envelope]:
 @example(envelopes=[envelope(1, TextMessageContentEvent(message_id="m", delta=text)) for text in LOOKS_LIKE_JSON])
 def test_frames_are_what_parsing_every_event_would_give(*, envelopes: list[Envelope], with_seq: bool) -> None:
     assert read(envelopes, with_seq=with_seq) == by_parsing(envelopes, with_seq=with_seq)
-
-
-def test_deltas_as_our_encoder_writes_them_are_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    timed = [
-        TextMessageContentEvent(message_id="m", delta=text, timestamp=at) for at, text in enumerate(LOOKS_LIKE_JSON)
-    ]
-    envelopes = [*deltas(*LOOKS_LIKE_JSON), *(envelope(seq, event) for seq, event in enumerate(timed, 10))]
-    monkeypatch.delattr("agui_container.protocol.wire.ws_frames.json.loads")
-    merged = make_frames(envelopes, with_seq=True)
-    monkeypatch.undo()
-    assert "".join(json.loads(frame)["delta"] for frame in merged) == "".join(LOOKS_LIKE_JSON) * 2

@@ -3,15 +3,14 @@
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Protocol
 
 import pytest
 
 from tests.ports import free_port
-from tests.servers import Program, postgres, redis_server_at
-from tests.sockets.client import close_all
-from tests.sockets.process import ServerProcess
+from tests.server.sockets.client import close_all
+from tests.server.sockets.process import ServerProcess
+from tests.servers import Program, redis_server_at
 
 
 class Start(Protocol):
@@ -44,13 +43,6 @@ def replica(start: Start, postgres_url: str, redis_url: str) -> Start:
 def process(start: Start, tmp_path: Path) -> Start:
     """Starts a process on the same file."""
     return lambda **settings: start(AGUI_STORE=f"sqlite:///{tmp_path}/runs.db", **settings)
-
-
-@pytest.fixture(scope="module")
-def frail_postgres() -> Iterator[Program]:
-    """Return a PostgreSQL of this test only. A test that breaks it must repair it."""
-    with TemporaryDirectory(prefix="postgres-") as folder, postgres(Path(folder)) as program:
-        yield program
 
 
 @pytest.fixture

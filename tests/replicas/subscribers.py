@@ -12,7 +12,7 @@ from typing import NamedTuple
 from websockets.exceptions import ConnectionClosed
 
 from tests.engine.doubles import Json
-from tests.sockets.client import PATIENCE, HttpExchange, is_last, is_text, request
+from tests.server.sockets.client import PATIENCE, HttpExchange, is_last, is_text, request
 from tests.sse import take_frames
 from tests.websocket import socket_to
 
@@ -79,12 +79,6 @@ Transport = Callable[[int, str, str, int], Pieces]
 def by_after(port: int, thread: str, run: str, after: int) -> Pieces:
     """Resume with ``?after=``."""
     return over_sse(port, request("GET", f"/runs/{run}/events?threadId={thread}&after={after}"))
-
-
-def by_last_event_id(port: int, thread: str, run: str, after: int) -> Pieces:
-    """Resume with ``Last-Event-ID``, as browsers do."""
-    headers = (f"Last-Event-ID: {after}",) if after else ()
-    return over_sse(port, request("GET", f"/runs/{run}/events?threadId={thread}", headers=headers))
 
 
 def by_attach(port: int, thread: str, run: str, after: int) -> Pieces:

@@ -14,14 +14,13 @@ import pytest
 from tests.engine.doubles import Json
 from tests.replicas.conftest import Start
 from tests.replicas.subscribers import CUT, Piece, Pieces, all_of, as_shown, by_after, by_attach, over_sse, over_ws
-from tests.requirements import requirement
-from tests.sockets.agents import EXECUTIONS
-from tests.sockets.client import PATIENCE, ask, post, run_input, say
+from tests.server.sockets.agents import EXECUTIONS
+from tests.server.sockets.client import PATIENCE, ask, post, run_input, say
 
 KILLS = int(os.environ.get("AGUI_TEST_KILLS", "1"))
 """Number of replicas that are killed, each at another moment. docs/operations.md tells how to kill more."""
 
-RUNS, LONGEST = 18, 2_000
+RUNS, LONGEST = 12, 1_000
 FINISHED, HELD = 0, 1
 """Two runs whose ends are sure: one is over when the others begin, and one waits for a word that does not come."""
 
@@ -141,8 +140,8 @@ def times_executed(executions: Path) -> Counter[str]:
     return Counter(executions.read_text().split())
 
 
-@requirement("replica.kill")
 @pytest.mark.parametrize("kill", range(KILLS))
+@pytest.mark.services
 async def test_a_kill_at_any_moment_loses_nothing_that_was_seen(replica: Start, tmp_path: Path, kill: int) -> None:
     dice = random.Random(kill)  # noqa: S311 - a seed makes the dice the same in every run
     executions = tmp_path / "executions"
@@ -151,7 +150,7 @@ async def test_a_kill_at_any_moment_loses_nothing_that_was_seen(replica: Start, 
     await check(there.port, runs, executions)
 
 
-@requirement("durable.kill")
+@pytest.mark.wire
 async def test_the_next_process_ends_what_a_killed_one_has_left(process: Start, tmp_path: Path) -> None:
     dice = random.Random(0)  # noqa: S311 - as above
     executions = tmp_path / "executions"

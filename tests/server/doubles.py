@@ -12,8 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from agui_container.server.connections import CONNECTION_LIMIT, ConnectionLimit
-from agui_container.server.uvicorn_protocols import HttpProtocol, WebSocketProtocol
+from agui_container.server.uvicorn_protocols import HttpProtocol
 
 P = TypeVar("P", bound=HttpToolsProtocol)
 
@@ -85,9 +84,7 @@ class RecordingApp:
 @cache
 def loaded_configuration(keep_alive: int) -> uvicorn.Config:
     """A configuration without an application. uvicorn takes longer to load one than to answer many requests."""
-    config = uvicorn.Config(
-        RecordingApp(), log_config=None, timeout_keep_alive=keep_alive, ws=WebSocketProtocol, ws_ping_interval=None
-    )
+    config = uvicorn.Config(RecordingApp(), log_config=None, timeout_keep_alive=keep_alive, ws="websockets-sansio")
     config.load()
     return config
 
@@ -106,25 +103,6 @@ def connect(protocol: type[P], app: ASGIApp, transport: RecordingTransport, keep
 
 def connect_http(app: ASGIApp, transport: RecordingTransport, keep_alive: int = 75) -> HttpProtocol:
     return connect(HttpProtocol, app, transport, keep_alive)
-
-
-def connect_limited(
-    app: ASGIApp, transport: RecordingTransport, state: ServerState, limit: ConnectionLimit
-) -> HttpProtocol:
-    """A connection of a server with a limit."""
-    connection = HttpProtocol(configuration(app), state, {CONNECTION_LIMIT: limit})
-    connection.connection_made(transport)
-    return connection
-
-
-async def connect_socket(transport: RecordingTransport) -> WebSocketProtocol:
-    """A WebSocket that is open."""
-    connection = WebSocketProtocol(configuration(RecordingApp()), ServerState(), {})
-    connection.connection_made(transport)
-    connection.data_received(UPGRADE + b"\r\n")
-    await until(lambda: connection.handshake_complete)
-    await until(lambda: transport.is_reading_on)
-    return connection
 
 
 async def until(is_true: Callable[[], bool]) -> None:

@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 import pytest
 from ag_ui.core import RunAgentInput
 from fastapi import FastAPI
-from starlette.applications import Starlette
-from starlette.routing import Mount
 from starlette.types import ASGIApp, Send
 
 from agui_container.main import build_app
@@ -16,8 +14,9 @@ from agui_container.server.uvicorn_protocols import HttpProtocol
 from agui_container.settings import Settings
 from tests.behaviour.server import listening
 from tests.engine.doubles import ask, make_service
-from tests.requirements import requirement
 from tests.sse import http_client
+
+pytestmark = pytest.mark.wire
 
 TOKENS = 50
 PAGE = "http://page.example"
@@ -47,16 +46,6 @@ async def respond(
     return response.content
 
 
-def mounted_in_starlette(app: FastAPI) -> ASGIApp:
-    return Starlette(routes=[Mount("/agent", app)])
-
-
-def mounted_in_fastapi(app: FastAPI) -> ASGIApp:
-    outer = FastAPI()
-    outer.mount("/agent", app)
-    return outer
-
-
 @pytest.fixture
 def chunks(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The chunks that are written directly."""
@@ -76,7 +65,6 @@ def tokens_in(body: bytes) -> int:
     return body.count(b"TEXT_MESSAGE_CONTENT")
 
 
-@requirement("speed.push")
 async def test_paced_tokens_are_written_directly_where_nothing_wraps_send(chunks: list[bytes]) -> None:
     body = await respond()
     assert tokens_in(body) == TOKENS
@@ -84,23 +72,11 @@ async def test_paced_tokens_are_written_directly_where_nothing_wraps_send(chunks
     assert len(chunks) > 0.9 * TOKENS
 
 
-@requirement("speed.push")
 @pytest.mark.parametrize("headers", [{}, {"origin": PAGE}], ids=["a program", "a page"])
 async def test_an_application_that_pages_may_call_gives_the_same_bytes_by_send(
     chunks: list[bytes], headers: dict[str, str]
 ) -> None:
     body = await respond(headers=headers, origins=(PAGE,))
-    assert chunks == []
-    assert body == await respond()
-    assert chunks
-
-
-@requirement("speed.push")
-@pytest.mark.parametrize("mounted", [mounted_in_starlette, mounted_in_fastapi])
-async def test_an_application_in_another_one_gives_the_same_bytes_by_send(
-    chunks: list[bytes], mounted: Callable[[FastAPI], ASGIApp]
-) -> None:
-    body = await respond(mounted, "/agent/invocations")
     assert chunks == []
     assert body == await respond()
     assert chunks

@@ -1,8 +1,6 @@
 """The application in somebody's own: mounted under a prefix, served by a script, started by the command line."""
 
 import json
-import re
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
@@ -15,17 +13,15 @@ from ag_ui.core import EventType, RunAgentInput, TextMessageContentEvent, ToolCa
 from fastapi import FastAPI
 
 from agui_container import Assistant, Settings, create_app, tool
-from agui_container.agents.as_agent import AgentLoadError
-from agui_container.cli.command_line import main
 from agui_container.models import OfflineModel
 from agui_container.testing import open_thread, run_agent
 from agui_container.tools.policy import PolicyRule, ToolPolicy
 from tests.behaviour.server import listening
 from tests.engine.doubles import ask
-from tests.sockets.process import ServerProcess
 from tests.websocket import socket_to
 
-ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.wire
+
 PREFIX = "/agents/tea"
 WAIT = 120
 
@@ -95,16 +91,6 @@ async def test_a_mounted_application_says_so_while_its_store_cannot_be_reached(t
     await agents.state.service.aclose()
 
 
-def test_an_object_that_is_no_agent_is_refused_when_the_application_is_made() -> None:
-    with pytest.raises(AgentLoadError, match="'int' is an object of type int"):
-        create_app(7, Settings())
-
-
-def test_a_reference_names_the_agent_in_place_of_the_settings() -> None:
-    app = create_app("tests.server.test_embedding:teapot", Settings())
-    assert app.state.service.capabilities.identity is not None
-
-
 # --- the helper for tests ---------------------------------------------------------------------------------------------
 
 
@@ -113,15 +99,6 @@ async def test_the_helper_for_tests_collects_the_events_of_a_run() -> None:
     assert [event.type for event in (events[0], events[-1])] == [EventType.RUN_STARTED, EventType.RUN_FINISHED]
     text = "".join(event.delta for event in events if isinstance(event, TextMessageContentEvent))
     assert text == "short and stout: handle"
-
-
-async def test_the_helper_for_tests_shows_how_a_run_failed() -> None:
-    async def broken(_: RunAgentInput) -> AsyncIterator[str]:
-        yield "so far"
-        raise ValueError
-
-    events = await run_agent(broken, RunAgentInput.model_validate(ask("t1", "r1")))
-    assert events[-1].type == EventType.RUN_ERROR
 
 
 @tool
@@ -160,50 +137,11 @@ async def agent(input):
     yield "{text}"
 """
 
-SCRIPT = """
-from agui_container import Settings, serve
-
-
-async def agent(input):
-    yield "from a script"
-
-
-serve(agent, Settings(host="127.0.0.1", port=0))
-"""
-
 
 def answer_of(port: int) -> str:
     """The events of a run."""
     return httpx.post(f"http://127.0.0.1:{port}/invocations", json=ask("t1", "r1"), timeout=WAIT).text
 
 
-def test_a_script_serves_its_own_agent(tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text(SCRIPT)
-    with ServerProcess((sys.executable, "app.py"), tmp_path) as server:
-        assert '"delta":"from a script"' in answer_of(server.port)
-        assert server.stop() == 0
-
-
 COMMAND = (sys.executable, "-P", "-c", "import sys; from agui_container.__main__ import cli; sys.exit(cli())")
 """As the console script does it: without the current folder on the path."""
-
-
-def test_the_arguments_of_the_command_win_over_the_environment(tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text(AGENT.format(text="from the argument"))
-    options = ("serve", "app:agent", "--host", "127.0.0.1", "--port", "0")
-    others = {"AGUI_AGENT": "no:agent", "AGUI_HOST": "192.0.2.1", "AGUI_PORT": "1"}
-    with ServerProcess((*COMMAND, *options), tmp_path, **others) as server:
-        assert '"delta":"from the argument"' in answer_of(server.port)
-        assert server.stop() == 0
-
-
-def test_the_command_says_its_version() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "agui_container", "--version"], capture_output=True, text=True, check=True
-    )
-    assert re.fullmatch(r"agui-container \d+\.\d+\.\d+\n", done.stdout)
-
-
-def test_an_abbreviated_option_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["serve", "--por"]) == 2
-    assert "--por" in capsys.readouterr().err

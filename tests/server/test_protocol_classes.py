@@ -1,4 +1,4 @@
-"""Releases of uvicorn, websockets and grpclib that this server does not know: it starts, and says what is missing."""
+"""Releases of uvicorn and grpclib that this server does not know: it starts, and says what is missing."""
 
 import json
 import logging
@@ -8,56 +8,41 @@ from collections.abc import Iterator
 import pytest
 
 from agui_container.main import create_app
+from agui_container.protocols.grpc import options
 from agui_container.server import protocol_classes
-from agui_container.server.protocol_classes import PLAIN, choose_protocols, without_plain_grpc
+from agui_container.server.protocol_classes import choose_http, is_known, without_plain_grpc
 from agui_container.server.run import uvicorn_config
 from agui_container.settings import Settings, SettingsError
-from agui_container.transports.grpc import options
 from tests.behaviour.server import serving
 from tests.engine.doubles import agent_of, ask
-from tests.requirements import requirement
 from tests.sse import events_of, http_client
 from tests.websocket import receive_until, socket_to
-
-INSTALLED = {"uvicorn": "0.54.2", "websockets": "17.4"}
 
 
 @pytest.fixture(autouse=True)
 def _choose_anew() -> Iterator[None]:
-    choose_protocols.cache_clear()
+    is_known.cache_clear()
     yield
-    choose_protocols.cache_clear()
+    is_known.cache_clear()
 
 
-def install(monkeypatch: pytest.MonkeyPatch, **versions: str) -> None:
-    """Let these versions be installed."""
-    monkeypatch.setattr(protocol_classes, "version", (INSTALLED | versions).__getitem__)
+def install(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    """Let this version of uvicorn be installed."""
+    monkeypatch.setattr(protocol_classes, "version", lambda _: version)
 
 
-@requirement("start.newer")
-def test_known_releases_get_our_protocol_classes(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch)
-    assert choose_protocols().hands_over
-    assert without_plain_grpc(Settings()).grpc
-
-
-@requirement("start.newer")
-@pytest.mark.parametrize("newer", [{"uvicorn": "0.55.0"}, {"uvicorn": "1.0"}, {"websockets": "18.0.1"}])
+@pytest.mark.parametrize("newer", ["0.55.0", "1.0"])
 def test_other_releases_get_uvicorns_own_with_one_line_in_the_log(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, newer: dict[str, str]
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, newer: str
 ) -> None:
-    install(monkeypatch, **newer)
-    assert choose_protocols() is PLAIN
+    install(monkeypatch, newer)
+    assert choose_http() == "auto"
     assert not without_plain_grpc(Settings()).grpc
-    [(package, version)] = newer.items()
-    assert caplog.messages == [
-        f"plain protocol classes unknown='{package} {version}' without='gRPC, limits of connections'"
-    ]
+    assert caplog.messages == [f"plain protocol classes unknown='uvicorn {newer}' without=gRPC"]
 
 
-@requirement("start.newer")
 async def test_plain_classes_serve_runs_over_http_and_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, uvicorn="0.55.0")
+    install(monkeypatch, "0.55.0")
     settings = without_plain_grpc(Settings(host="127.0.0.1"))
     app = create_app(agent_of("a"), settings)  # a socket may join deltas
     async with serving(app, uvicorn_config(app, settings, 1_000)) as url, http_client(url) as client:
@@ -70,10 +55,14 @@ async def test_plain_classes_serve_runs_over_http_and_sockets(monkeypatch: pytes
     assert [event["type"] for event in events][-1] == "RUN_FINISHED"
 
 
+def test_the_release_that_is_tested_is_known() -> None:
+    assert choose_http() != "auto"
+    assert without_plain_grpc(Settings()).grpc
+
+
 # --- grpclib ----------------------------------------------------------------------------------------------------------
 
 
-@requirement("start.newer")
 def test_grpc_is_off_with_a_grpclib_that_is_not_known(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -85,7 +74,6 @@ def test_grpc_is_off_with_a_grpclib_that_is_not_known(
     assert caplog.records[0].levelno == logging.WARNING
 
 
-@requirement("start.extras")
 def test_grpc_is_off_where_its_extra_is_not_installed_unless_it_was_asked_for(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -35,18 +35,16 @@ def listen() -> Iterator[Listen]:
 
 @pytest.fixture
 def sqlite_url(tmp_path: Path) -> str:
-    """A file of the test's own."""
     return f"sqlite:///{tmp_path}/store.db"
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.services)])
 def url(request: pytest.FixtureRequest) -> str:
-    """A new database of each kind."""
     found: str = request.getfixturevalue(f"{request.param}_url")
     return found
 
 
-@pytest.fixture(params=["memory", "agentcore", "sqlite", "postgres"])
+@pytest.fixture(params=["memory", "agentcore", "sqlite", pytest.param("postgres", marks=pytest.mark.services)])
 async def replica(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Replica]:
     """One test body over every store. Those in memory are one process's, so all that ask share it."""
     async with AsyncExitStack() as stack:
@@ -73,5 +71,4 @@ async def replica(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture
 async def store(replica: Replica) -> Store:
-    """A store with nothing in it."""
     return await replica()

@@ -3,15 +3,19 @@
 from ag_ui.core import EventType
 
 from agui_container.ports.records import (
+    Begun,
+    Busy,
     Change,
     Claim,
-    Claimed,
     Ending,
+    Exists,
     RunKey,
     RunRecord,
     RunStatus,
     StoredMessage,
+    ThreadDelta,
     ThreadKey,
+    ThreadRecord,
     ThreadStatus,
 )
 from agui_container.ports.store import Store
@@ -19,26 +23,46 @@ from agui_container.protocol.wire.envelope import Envelope
 
 THREAD = ThreadKey("owner", "t1")
 RUN = RunKey(*THREAD, "r1")
-A, B, C = "replica-a", "replica-b", "replica-c"
+A, B = "replica-a", "replica-b"
 
 
 def run(run_id: str = "r1", thread_id: str = "t1", owner: str = "owner") -> RunKey:
     return RunKey(owner, thread_id, run_id)
 
 
-def claim(key: RunKey = RUN, replica: str = A, now: float = 100.0, until: float = 115.0) -> Claim:
-    return Claim(key, replica, now, until)
+def claim(key: RunKey = RUN, replica: str = A, now: float = 100.0, lease: float = 15.0) -> Claim:
+    return Claim(key, replica, lease, now)
 
 
-async def claim_run(store: Store, key: RunKey = RUN, replica: str = A, now: float = 100.0) -> RunRecord:
-    """A run that has begun."""
-    answer = await store.runs.claim(claim(key, replica, now, now + 15))
-    assert isinstance(answer, Claimed)
+async def begin(store: Store, asked: Claim, change: Change | None = None) -> Begun | Exists | Busy:
+    """Begin a run whose input changes its thread in this way."""
+
+    async def merge(_: ThreadDelta) -> Change:
+        return change or Change()
+
+    return await store.begin(asked, merge)
+
+
+async def claim_run(  # noqa: PLR0913 - each has a default
+    store: Store,
+    key: RunKey = RUN,
+    replica: str = A,
+    now: float = 100.0,
+    *,
+    lease: float = 15.0,
+    change: Change | None = None,
+) -> RunRecord:
+    answer = await begin(store, claim(key, replica, now, lease), change)
+    assert isinstance(answer, Begun)
     return answer.run
 
 
+async def thread_of(store: Store, key: ThreadKey = THREAD) -> ThreadRecord | None:
+    delta = await store.thread(key, messages=False)
+    return delta.thread if delta else None
+
+
 def envelopes(first: int, last: int, run_id: str = "r1", size: int = 0) -> list[Envelope]:
-    """Events ``first`` to ``last``, each as its own bytes."""
     return [
         Envelope(run_id, seq, EventType.CUSTOM, b'{"n":%d%b}' % (seq, b" " * size)) for seq in range(first, last + 1)
     ]
@@ -58,6 +82,12 @@ def ending(
 
 
 async def store_turn(store: Store, *messages: StoredMessage, key: RunKey = RUN, now: float = 100.0) -> None:
-    """A run that began and ended, and left these messages."""
     await claim_run(store, key, now=now)
-    await store.runs.finish(key, A, [], ending(Change(messages), now + 1))
+    await store.finish(key, A, [], ending(Change(messages), now + 1))
+
+
+async def change_thread(store: Store, run_id: str, change: Change, now: float = 200.0) -> None:
+    """Change the thread by the input of a run."""
+    key = run(run_id)
+    await claim_run(store, key, now=now, change=change)
+    await store.finish(key, A, [], ending(ended_at=now + 1))

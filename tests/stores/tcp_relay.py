@@ -8,8 +8,6 @@ from sqlalchemy import URL
 
 
 class Relay:
-    """Passes bytes on in both directions."""
-
     def __init__(self, host: str, port: int) -> None:
         self._target = (host, port)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -19,12 +17,10 @@ class Relay:
         self.port = 0
 
     async def restore(self) -> None:
-        """Let connections be made, at the same port as before."""
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def cut(self) -> None:
-        """Break all connections and refuse new ones."""
         if self._server is not None:
             self._server.close()
         for task in self._tasks:
@@ -32,11 +28,9 @@ class Relay:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def stall(self) -> None:
-        """Stop relaying. Connections stay open."""
         self._flows.clear()
 
     def flow(self) -> None:
-        """Relay again."""
         self._flows.set()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -64,7 +58,6 @@ class Relay:
 
 @asynccontextmanager
 async def open_relay(url: URL) -> AsyncIterator[tuple[Relay, URL]]:
-    """Yield a relay to a database, and the URL that leads through it."""
     relay = Relay(url.host or "", url.port or 0)
     await relay.restore()
     try:

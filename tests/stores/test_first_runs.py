@@ -6,24 +6,22 @@ from collections.abc import AsyncIterator
 from ag_ui.core import RunAgentInput, TextMessageChunkEvent
 
 from agui_container.engine.engine import Engine
-from agui_container.engine.persistence.cluster import Cluster
-from agui_container.engine.policy import OnBusy, ThreadCondition
 from agui_container.ports import Item
 from agui_container.ports.records import ThreadKey
 from agui_container.ports.store import Store
 from agui_container.protocol.errors import AppError
+from agui_container.run.cluster import Cluster
+from agui_container.run.policy import OnBusy, ThreadCondition
 from agui_container.settings import Settings
 from agui_container.stores.memory import MemoryStore
-from tests.buses.memory_bus import MemoryBus
 from tests.engine.doubles import FakeClock, Json, asking, caller, envelopes, eventually, make_service
-from tests.requirements import requirement
+from tests.replicas.buses.memory_bus import MemoryBus
 
 THREAD = ThreadKey("everybody", "t1")
 EMPTY = ThreadCondition(is_empty=True)
 
 
 async def answer(asked: RunAgentInput) -> AsyncIterator[Item]:
-    """Answer with one message."""
     yield TextMessageChunkEvent(message_id=f"answer-{asked.run_id}", delta="Yes.")
 
 
@@ -34,23 +32,21 @@ def open_replica(store: Store, name: str) -> Engine:
 
 
 async def run(service: Engine, name: str) -> str:
-    """Run a thread that must be empty, with a history. Returns the type of the last event, or a refusal's code."""
     history: list[Json] = [{"id": f"{name}-{at}", "role": "user", "content": f"{name} {at}"} for at in range(2)]
     try:
         read = await envelopes(await service.admit(asking(run=name, messages=history), caller(), condition=EMPTY))
     except AppError as error:
         return error.code
-    await eventually(lambda: not service.registry.recorder_tasks and not service.registry.tasks)
+    await eventually(lambda: not service.registry.lives and not service.registry.tasks)
     return read[-1].type
 
 
 async def message_ids(store: Store) -> list[str]:
-    kept = await store.threads.changes(THREAD)
+    kept = await store.thread(THREAD)
     assert kept is not None
     return [message.id for message in kept.messages]
 
 
-@requirement("roz.start")
 async def test_of_two_runs_that_must_each_begin_a_thread_one_begins_it_and_its_messages_stay(store: Store) -> None:
     services = {name: open_replica(store, name) for name in ("a", "b")}
     ends = dict(zip(services, await asyncio.gather(*(run(it, name) for name, it in services.items())), strict=True))

@@ -15,8 +15,6 @@ from agui_container.telemetry import instruments
 from tests.engine.doubles import Json
 from tests.secret_search import search
 
-Tree = dict[str, object]
-
 
 class Recorded:
     """The spans that have ended."""

@@ -7,8 +7,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from agui_container.telemetry import RunTrace
 from tests.contexts import run_context
-from tests.requirements import requirement
-from tests.telemetry.conftest import Recorded, attributes_of, metric_rows
+from tests.telemetry.conftest import metric_rows
 
 FINISHED = RunFinishedEvent(thread_id="thread", run_id="run")
 
@@ -19,18 +18,6 @@ def end_run(event: RunFinishedEvent | RunErrorEvent, status: str, seconds: float
     trace.end(event, status, seconds)
 
 
-@requirement("trace.measured")
-def test_the_duration_of_runs_is_measured_by_status(reader: InMemoryMetricReader) -> None:
-    end_run(FINISHED, "finished", 1.5)
-    end_run(FINISHED, "finished", 2.5)
-    end_run(RunErrorEvent(message="No.", code="MODEL_ERROR"), "error", 0.5)
-    assert metric_rows(reader, "agui.run.duration") == [
-        ({"agui.run.status": "finished"}, 4.0),
-        ({"agui.run.status": "error", "error.type": "MODEL_ERROR"}, 0.5),
-    ]
-
-
-@requirement("trace.measured")
 def test_tokens_are_measured_by_model(reader: InMemoryMetricReader) -> None:
     usage = [
         TokenUsage(provider="bedrock", model="claude", input_tokens=10, output_tokens=2),
@@ -44,18 +31,3 @@ def test_tokens_are_measured_by_model(reader: InMemoryMetricReader) -> None:
         ({"gen_ai.token.type": "output", **claude}, 2),
         ({"gen_ai.token.type": "input", **own}, 5),
     ]
-
-
-@requirement("trace.measured")
-def test_a_run_that_never_began_is_not_measured(reader: InMemoryMetricReader) -> None:
-    RunTrace().end(FINISHED, "cancelled", 1.0)
-    assert metric_rows(reader, "agui.run.duration") == []
-
-
-@requirement("trace.ends")
-def test_the_span_of_a_run_that_is_not_let_in_ends_with_the_reason(recorded: Recorded) -> None:
-    trace = RunTrace()
-    copy_context().run(trace.begin, run_context())
-    trace.refuse("THREAD_BUSY")
-    assert attributes_of(recorded["invoke_agent"])["error.type"] == "THREAD_BUSY"
-    assert "agui.run.status" not in attributes_of(recorded["invoke_agent"])

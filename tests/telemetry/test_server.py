@@ -11,12 +11,13 @@ import pytest
 
 from tests.behaviour.client import outcome
 from tests.engine.doubles import ask
-from tests.requirements import requirement
-from tests.sockets.client import is_last
-from tests.sockets.process import ServerProcess
+from tests.server.sockets.client import is_last
+from tests.server.sockets.process import ServerProcess
 from tests.sse import events_of
 from tests.telemetry.collector import SECONDS, Collector, below, text_attributes
 from tests.websocket import blocking_receive_until, blocking_socket_to
+
+pytestmark = pytest.mark.packages
 
 COMMAND = (
     str(Path(sys.executable).parent / "opentelemetry-instrument"),
@@ -61,7 +62,6 @@ def server(collector: Collector) -> Iterator[ServerProcess]:
         yield server
 
 
-@requirement("trace.server")
 def test_a_run_over_sse_is_one_trace_from_its_caller_down(server: ServerProcess, collector: Collector) -> None:
     url = f"http://127.0.0.1:{server.port}"
     httpx.get(f"{url}/ping", timeout=SECONDS)
@@ -75,7 +75,6 @@ def test_a_run_over_sse_is_one_trace_from_its_caller_down(server: ServerProcess,
     assert "agui.run.duration" in collector.wait_for(lambda: collector.metrics)
 
 
-@requirement("trace.logs")
 def test_a_line_in_the_log_carries_the_ids_of_its_trace(server: ServerProcess) -> None:
     url, headers = f"http://127.0.0.1:{server.port}/invocations", {"traceparent": f"00-{'b' * 32}-{CALLER}-01"}
     httpx.post(url, json=ask(thread="log", text="fail"), headers=headers, timeout=SECONDS)
@@ -83,7 +82,6 @@ def test_a_line_in_the_log_carries_the_ids_of_its_trace(server: ServerProcess) -
     assert (line["traceId"], len(line["spanId"])) == ("b" * 32, 16)
 
 
-@requirement("trace.server")
 def test_a_run_over_a_socket_is_below_its_socket_and_a_stop_sends_what_is_left(collector: Collector) -> None:
     trace = "a" * 32
     with instrumented(collector) as server:

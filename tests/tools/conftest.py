@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agui_container.tools.mcp.source import McpSource
-from tests.tools.mcp_demo import Demo
-from tests.tools.mcp_fixtures import PROCESS, Rig, rigged
+from tests.tools.mcp_fixtures import SCRIPT, Rig, rigged
 
 
 @pytest.fixture(params=["today", "before"])
@@ -16,7 +15,7 @@ async def rig(request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
 
 
 @pytest.fixture
-async def process() -> AsyncIterator[Rig]:
-    rig = Rig(McpSource(PROCESS), Demo())
-    yield rig
-    await rig.source.aclose()
+async def process() -> AsyncIterator[McpSource]:
+    source = McpSource(SCRIPT)
+    yield source
+    await source.aclose()

@@ -10,7 +10,6 @@ from agui_container.ports import Tool
 
 
 def parameters_of(made: Tool) -> dict[str, Any]:
-    """The parameters as a model sees them."""
     assert isinstance(made.spec.parameters, dict)
     return made.spec.parameters
 

@@ -4,32 +4,24 @@ The process is ``python -m tests.tools.mcp_demo``.
 """
 
 import asyncio
-import base64
 import os
 import socket
+import warnings
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Annotated
 
 import uvicorn
-from mcp import MCPError
-from mcp.server.mcpserver import Audio, Context, Image, MCPServer
+from mcp.server.mcpserver import Context, Elicit, ElicitationResult, Image, MCPServer, Resolve
 from mcp.server.subscriptions import InMemorySubscriptionBus, ServerEvent
-from mcp_types import (
-    CONNECTION_CLOSED,
-    BlobResourceContents,
-    CallToolResult,
-    EmbeddedResource,
-    ResourceLink,
-    TextContent,
-)
+from mcp_types import CallToolResult, SamplingMessage, TextContent
+from pydantic import BaseModel
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tests.engine.doubles import eventually
 
 
 class Subscriptions(InMemorySubscriptionBus):
-    """The subscriptions of clients to changes."""
-
     def __init__(self) -> None:
         super().__init__()
         self.began = asyncio.Event()
@@ -39,21 +31,59 @@ class Subscriptions(InMemorySubscriptionBus):
         return super().subscribe(listener)
 
 
+class Size(BaseModel):
+    """Answer to a question."""
+
+    size: int
+
+
+def ask_size() -> Elicit[Size]:
+    return Elicit("Which size?", Size)
+
+
+def ask_colour() -> Elicit[Size]:
+    return Elicit("And for the other one?", Size)
+
+
 class Demo:
     """The server, and what its tools were told."""
 
     def __init__(self) -> None:
         self.subscriptions = Subscriptions()
-        self.server = MCPServer("demo", log_level="CRITICAL", subscriptions=self.subscriptions)
+        self.server = MCPServer(
+            "demo", instructions="Add first.", log_level="CRITICAL", subscriptions=self.subscriptions
+        )
         self.began = asyncio.Event()
         self.stopped = asyncio.Event()
         self.go_on = asyncio.Event()
         self.calls: list[str] = []
-        for tool in (self.add, self.fail, self.picture, self.mixed, self.file, self.wait, self.grow, self.die):
+        for tool in (self.add, self.fail, self.picture, self.wait, self.grow, self.die, self.progress):
             self.server.add_tool(tool)
-        self.server.add_tool(self.nothing, structured_output=False)
-        self.server.add_tool(self.progress)
-        self.server.add_tool(self.refuse)
+        for asking in (self.buy, self.book, self.sample):
+            self.server.add_tool(asking)
+
+    async def buy(self, ctx: Context) -> str:
+        """Ask within the call."""
+        answer = await ctx.elicit("Which size?", Size)
+        self.calls.append("buy")
+        return str(answer.data.size) if answer.action == "accept" else answer.action
+
+    async def sample(self, ctx: Context) -> str:
+        """Ask for a model within the call."""
+        hello = SamplingMessage(role="user", content=TextContent(type="text", text="hello"))
+        with warnings.catch_warnings(action="ignore"):  # servers of today use it, though the package advises against it
+            return str(await ctx.session.create_message(messages=[hello], max_tokens=1))
+
+    async def book(
+        self,
+        name: str,
+        one: Annotated[ElicitationResult[Size], Resolve(ask_size)],
+        other: Annotated[ElicitationResult[Size], Resolve(ask_colour)],
+    ) -> str:
+        """Return questions in place of a result."""
+        self.calls.append("book")
+        said = [str(each.data.size) if each.action == "accept" else each.action for each in (one, other)]
+        return " ".join((name, *said))
 
     async def add(self, a: int, b: int) -> int:
         """Add two numbers."""
@@ -63,29 +93,8 @@ class Demo:
     async def fail(self) -> CallToolResult:
         return CallToolResult(content=[TextContent(text="No such city.")], is_error=True)
 
-    async def refuse(self) -> None:
-        self.calls.append("refuse")
-        raise MCPError(CONNECTION_CLOSED, "The quota is used up.")
-
     async def picture(self) -> Image:
         return Image(data=b"pixels", format="png")
-
-    async def mixed(self) -> CallToolResult:
-        return CallToolResult(
-            content=[
-                TextContent(text="Listen:"),
-                Audio(data=b"sound", format="wav").to_audio_content(),
-                ResourceLink(name="report", uri="https://example.com/r", description="All of it"),
-            ]
-        )
-
-    async def file(self) -> CallToolResult:
-        blob = base64.b64encode(b"%PDF").decode()
-        contents = BlobResourceContents(uri="file:///r.pdf", blob=blob, mime_type="application/pdf")
-        return CallToolResult(content=[EmbeddedResource(resource=contents)])
-
-    async def nothing(self) -> CallToolResult:
-        return CallToolResult(content=[], structured_content={"a": 1})
 
     async def wait(self) -> str:
         """Wait until it is told to go on, or to stop."""
@@ -98,10 +107,9 @@ class Demo:
         return "went on"
 
     async def progress(self, ctx: Context) -> str:
-        """Tell of progress for longer than the client would wait in silence."""
-        for step in range(60):
-            await ctx.report_progress(step, 60)
-            await asyncio.sleep(0.05)
+        """Tell of progress."""
+        for step in range(3):
+            await ctx.report_progress(step, 3, f"step {step}")
         return "arrived"
 
     async def grow(self, ctx: Context) -> str:
@@ -144,21 +152,13 @@ async def serve_app(app: ASGIApp, port: int = 0) -> AsyncIterator[int]:
 
 def old_server(app: ASGIApp) -> ASGIApp:
     """Return a server from before 2026-07-28, with sessions and without ``server/discover``."""
-    return refuse_method(app, "server/discover", 400)
-
-
-def refuse_method(app: ASGIApp, method: str, status: int | None) -> ASGIApp:
-    """Return a server that answers one method with a status and nothing else, or not at all."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "POST":
             return await app(scope, receive, send)
         body = await _body(receive)
-        if f'"{method}"'.encode() in body:
-            if status is None:
-                await receive()  # until the client hangs up
-                return None
-            await send({"type": "http.response.start", "status": status, "headers": []})
+        if b'"server/discover"' in body:
+            await send({"type": "http.response.start", "status": 400, "headers": []})
             return await send({"type": "http.response.body", "body": b""})
         read = iter([{"type": "http.request", "body": body, "more_body": False}])
 

@@ -9,31 +9,34 @@ from pathlib import Path
 
 from agui_container.ports import RunContext, Tool, ToolContent
 from agui_container.tools.mcp.servers import HttpServer, StdioServer
-from agui_container.tools.mcp.source import Clocks, McpSource
+from agui_container.tools.mcp.source import McpSource
 from tests.contexts import run_context
 from tests.tools.mcp_demo import Demo, old_server, serve_app
 
 WAIT = 120.0
-ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parents[2] / "app")}
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {"PYTHONPATH": f"{ROOT / 'app'}:{ROOT / 'clients/python/src'}"}
 """A process that a server starts inherits nothing but this."""
 
 PROCESS = StdioServer(name="demo", command=sys.executable, args=("-m", "tests.tools.mcp_demo"), env=ENVIRONMENT)
 
 
-@dataclass
-class Times:
-    """Both clocks of a source."""
+SCRIPT = StdioServer(
+    name="demo", command=sys.executable, args=(str(Path(__file__).with_name("mcp_process.py")),), tool_prefix=""
+)
+"""A process that starts at once."""
 
-    wall: float = 1_000_000.0
-    steady: float = 0.0
+
+class Time:
+    """A monotonic clock."""
+
+    seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
 
     def pass_by(self, seconds: float) -> None:
-        self.wall += seconds
-        self.steady += seconds
-
-    @property
-    def clocks(self) -> Clocks:
-        return Clocks(lambda: self.wall, lambda: self.steady)
+        self.seconds += seconds
 
 
 @dataclass
@@ -44,7 +47,7 @@ class Rig:
     demo: Demo
     port: int = 0
     legacy: bool = False
-    times: Times = field(default_factory=Times)
+    time: Time = field(default_factory=Time)
     running: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def start(self) -> None:
@@ -54,7 +57,6 @@ class Rig:
         )
 
     async def subscribed(self) -> None:
-        """Wait until the source is subscribed to changes of the tools."""
         await asyncio.wait_for(self.demo.subscriptions.began.wait(), WAIT)
 
     async def restart(self) -> None:
@@ -73,12 +75,12 @@ class Rig:
 
 @asynccontextmanager
 async def rigged(*, legacy: bool = False, **settings: object) -> AsyncIterator[Rig]:
-    times, demo = Times(), Demo()
+    time, demo = Time(), Demo()
     app = demo.server.streamable_http_app()
     async with AsyncExitStack() as stack:
         port = await stack.enter_async_context(serve_app(old_server(app) if legacy else app))
         server = HttpServer.model_validate({"name": "demo", "url": f"http://127.0.0.1:{port}/mcp", **settings})
-        rig = Rig(McpSource(server, times.clocks), demo, port, legacy, times, stack.pop_all())
+        rig = Rig(McpSource(server, time), demo, port, legacy, time, stack.pop_all())
         try:
             yield rig
         finally:

@@ -1,85 +1,56 @@
-"""An MCP server as a process, ``python tests/tools/mcp_process.py BEHAVIOUR…``, that has one tool and odd habits.
+"""An MCP server as a process, ``python tests/tools/mcp_process.py``, of before 2026-07-28 and without the SDK.
 
-A habit that begins with a brace is the answer of the first call, with ``ID`` for its id.
+Its tool ``ask`` asks within the call, ``wait`` never answers, and ``die`` ends the process.
 """
 
 import json
 import os
-import signal
-import subprocess
 import sys
-import time
 
-TOOL = {"name": "echo", "description": "Says: carried out", "inputSchema": {"type": "object"}}
-
-
-def write(line: bytes) -> None:
-    sys.stdout.buffer.write(line + b"\n")
-    sys.stdout.buffer.flush()
+TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "ask", "wait", "die")]
+ABOUT = {"capabilities": {"tools": {}}, "serverInfo": {"name": "process", "version": "1"}}
+FIELDS = {"size": {"type": "integer"}, "approved": {"type": "boolean"}}
+QUESTION = {"mode": "form", "message": "Which size?", "requestedSchema": {"type": "object", "properties": FIELDS}}
 
 
-def result_of(method: str, params: dict[str, object]) -> dict[str, object]:
-    match method:
-        case "initialize":
-            about = {"name": "process", "version": "1"}
-            return {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": about}
-        case "tools/list":
-            return {"tools": [TOOL]}
-    arguments = params.get("arguments")
-    size = arguments.get("size", 0) if isinstance(arguments, dict) else 0
-    return {"content": [{"type": "text", "text": "x" * int(str(size)) or "carried out"}]}
+def write(**message: object) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
 
 
-def respond(message: dict[str, object], habits: set[str]) -> bytes:
-    method, params = str(message["method"]), message.get("params")
-    whole = next((habit for habit in habits if habit.startswith("{")), None)
-    if whole is not None and method == "tools/call":
-        habits.remove(whole)
-        return whole.replace("ID", str(message["id"])).encode()
-    if method == "server/discover":
-        answer: dict[str, object] = {"error": {"code": -32601, "message": "unknown"}}
-    else:
-        answer = {"result": result_of(method, params if isinstance(params, dict) else {})}
-    head: dict[str, object] = {"jsonrpc": "2.0", "id": message["id"]}
-    if "version second" in habits:
-        head = dict(reversed(head.items()))
-    text = json.dumps({**answer, **head} if "id last" in habits else {**head, **answer}).encode()
-    for habit, words in {"broken": b"\\x", "half": b"cut \\ud83d", "latin": b"caf\xe9"}.items():
-        if habit in habits and (habit != "broken" or method == "tools/call"):
-            text = text.replace(b"carried out", words)
-    return text
+def say(id_: object, words: str) -> None:
+    write(id=id_, result={"content": [{"type": "text", "text": words}]})
 
 
-def announce(process: int) -> None:
-    sys.stderr.write(f"begin {process}\n")
-    sys.stderr.flush()
+def call(id_: object, name: str) -> None:
+    match name:
+        case "ask":
+            write(id=f"ask-{id_}", method="elicitation/create", params=QUESTION)
+        case "echo":
+            say(id_, "carried out")
+        case "die":
+            os._exit(3)
 
 
-def begin(habits: set[str]) -> None:
-    announce(os.getpid())
-    if "child" in habits:
-        announce(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]).pid)
-    if "stubborn" in habits:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-
-
-def main(habits: set[str]) -> None:
-    begin(habits)
-    is_locked = False
+def main() -> None:
+    sys.stdout.write("A banner, which is no message.\n")
     for line in sys.stdin:
         message = json.loads(line)
-        is_newest = message["method"] == "server/discover"
-        if is_newest and "exits" in habits:
-            sys.exit(1)
-        is_locked = is_locked or (is_newest and "silent" in habits)  # nothing more is answered
-        if is_locked or "id" not in message:
-            continue
-        if "binary" in habits:
-            write(b"\xff\xfe log \x80")
-        write(respond(message, habits))
-    if "stubborn" in habits:
-        time.sleep(600)
+        id_ = message.get("id")
+        match message.get("method"):
+            case "initialize":
+                write(id=id_, result={"protocolVersion": "2025-11-25", **ABOUT})
+            case "tools/list":
+                write(id=id_, result={"tools": TOOLS})
+            case "tools/call":
+                call(id_, message["params"]["name"])
+            case None:
+                answer = message["result"]
+                size = (answer.get("content") or {}).get("size")
+                say(int(id_.removeprefix("ask-")), str(size) if answer["action"] == "accept" else answer["action"])
+            case _ if id_ is not None:
+                write(id=id_, error={"code": -32601, "message": "unknown"})
 
 
 if __name__ == "__main__":
-    main(set(sys.argv[1:]))
+    main()

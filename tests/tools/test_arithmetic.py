@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from agui_container.ports import ToolError
-from agui_container.tools.builtin import MAX_BITS, MAX_LENGTH, evaluate
+from agui_container.tools.builtin import MAX_LENGTH, evaluate
 
 
 @pytest.mark.parametrize(
@@ -16,26 +16,18 @@ from agui_container.tools.builtin import MAX_BITS, MAX_LENGTH, evaluate
     [
         ("2*(3+4)", 14),
         (" 1 + 2 ", 3),
-        ("7 - 10", -3),
         ("7 / 2", 3.5),
-        ("7 // 2", 3),
         ("-7 % 4", 1),
         ("2 ** 10", 1024),
         ("2 ** -1", 0.5),
         ("2 ** 0.5 * 2 ** 0.5", 2.0000000000000004),
-        ("--+3", 3),
-        ("1.5e3", 1500.0),
         ("0.1 + 0.2", 0.30000000000000004),
         ("2 ** 4095", 2**4095),
         ("1 ** 999999999999", 1),
-        ("(-1) ** 999999999999", -1),
-        ("0 ** 999999999999", 0),
-        ("abs(-3)", 3),
         ("round(2.6)", 3),
         ("sqrt(16)", 4.0),
         ("min(3, 1, 2) + max(1, 2)", 3),
         ("round(2 * pi)", 6),
-        ("round(e)", 3),
     ],
 )
 def test_it_computes(expression: str, value: float) -> None:
@@ -52,16 +44,12 @@ def test_division_by_zero_is_said(expression: str) -> None:
     "expression",
     [
         "9 ** 9 ** 9",
-        "10 ** 2000",
         "2 ** 4096",
-        "(2 ** 4000) * (2 ** 4000)",
         "2 ** 4000 ** 100",
         "10.0 ** 400",
-        "1e308 * 10",
         "1e999",
         "1e308 * 10 - 1e308 * 10",
         "(2 ** 4000) / 3",
-        "(2 ** 4000) ** -1",
         "sqrt(2 ** 4000)",
     ],
 )
@@ -76,12 +64,8 @@ def test_too_large_numbers_are_refused_before_they_are_computed(expression: str)
         "__import__('os')",
         "'a' * 10",
         "True + 1",
-        "1j",
         "x",
         "1 < 2",
-        "1 << 2",
-        "~1",
-        "not 1",
         "1 if 1 else 2",
         "[1, 2]",
         "(1).real",
@@ -89,9 +73,6 @@ def test_too_large_numbers_are_refused_before_they_are_computed(expression: str)
         "round(5, ndigits=-9)",
         "pow(2, 3)",
         "(lambda: 1)()",
-        "f'{1}'",
-        "None",
-        "...",
     ],
 )
 def test_text_that_is_not_arithmetic_is_refused(expression: str) -> None:
@@ -113,15 +94,6 @@ def test_deep_nesting_is_computed_or_refused(expression: str) -> None:
         assert evaluate(expression) in (1, -1, 2, 250)
 
 
-def test_nesting_that_exhausts_the_stack_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def exhausted(*_: object, **__: object) -> None:
-        raise RecursionError
-
-    monkeypatch.setattr("agui_container.tools.builtin.ast.parse", exhausted)
-    with pytest.raises(ToolError, match="nested too deeply"):
-        evaluate("1")
-
-
 def test_long_text_is_refused() -> None:
     with pytest.raises(ToolError, match="too long"):
         evaluate("1" * (MAX_LENGTH + 1))
@@ -141,10 +113,6 @@ def test_functions_say_what_they_take(expression: str, sentence: str) -> None:
     with pytest.raises(ToolError) as caught:
         evaluate(expression)
     assert str(caught.value) == sentence
-
-
-def test_the_largest_result_can_be_written() -> None:
-    assert len(str(evaluate(f"2 ** {MAX_BITS - 1}"))) == 1233
 
 
 def test_expressions_are_parsed_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

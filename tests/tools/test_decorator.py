@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field
 
-from agui_container.tools.function_tool import ToolDefinitionError, tool
+from agui_container.tools.function_tool import tool
+from agui_core.function_schema import ToolDefinitionError
 from tests.tools.doubles import Colour, Item, Point, parameters_of
 
 ITEM = {
@@ -73,17 +74,6 @@ def test_arguments_with_defaults_are_optional() -> None:
     assert properties["d"] == {}  # what JSON cannot hold is not shown
 
 
-def test_names_that_mean_something_elsewhere_are_names() -> None:
-    # Names that pydantic keeps to itself, or that the schema uses, are names like any other.
-
-    @tool
-    def function(copy: int, schema: str, title: str, _private: int, model_config: str, default: str) -> None: ...
-
-    names = ["copy", "schema", "title", "_private", "model_config", "default"]
-    assert list(parameters_of(function)["properties"]) == names
-    assert parameters_of(function)["properties"]["title"] == {"type": "string"}
-
-
 # --- names and descriptions -------------------------------------------------------------------------------------------
 
 
@@ -137,27 +127,6 @@ def test_descriptions_come_from_the_docstring(function: Callable[..., object]) -
     assert spec.description == "Add two numbers.\n\nSlowly: one by one."
     described = {name: schema["description"] for name, schema in parameters_of(made)["properties"].items()}
     assert described == {"a": "The first number, on two lines.", "b": "The second: not the first."}
-
-
-def test_a_docstring_may_be_one_line_about_an_argument() -> None:
-    @tool
-    def function(a: int) -> None:
-        """:param a: The number."""
-
-    assert function.spec.description == "function"
-    assert parameters_of(function)["properties"]["a"]["description"] == "The number."
-
-
-def test_the_annotation_wins_over_the_docstring() -> None:
-    @tool
-    def function(a: Annotated[int, Field(description="From the annotation")]) -> None:
-        """Do it.
-
-        Args:
-            a: From the docstring
-        """
-
-    assert parameters_of(function)["properties"]["a"]["description"] == "From the annotation"
 
 
 def test_arguments_of_the_decorator_win_over_everything() -> None:

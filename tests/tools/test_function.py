@@ -3,15 +3,14 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from functools import partial
 
 import pytest
 
-from agui_container.ports import RunContext, ToolContent, ToolError
+from agui_container.ports import ToolContent, ToolError
 from agui_container.runtime.daemon_threads import DaemonThreadPool
-from agui_container.runtime.identity_limiter import IdentityLimiter
 from agui_container.tools import threads
 from agui_container.tools.function_tool import FunctionTool
+from agui_container.tools.identity_limiter import IdentityLimiter
 from agui_container.tools.threads import run_in_thread
 from tests.contexts import run_context
 
@@ -27,102 +26,7 @@ async def call(function: Callable[..., object], **arguments: object) -> ToolCont
     return await tool(function).call(arguments, run_context())
 
 
-def test_the_spec_says_name_description_and_parameters() -> None:
-    spec = FunctionTool("add", "Adds.", {"type": "object"}, print).spec
-    assert (spec.name, spec.description, spec.parameters) == ("add", "Adds.", {"type": "object"})
-
-
-# --- calling --------------------------------------------------------------------------------------------------------
-
-
-async def test_a_plain_function_runs_in_another_thread() -> None:
-    here = threading.get_ident()
-    assert await call(lambda: threading.get_ident() != here) == "true"
-
-
-async def test_an_async_function_runs_on_the_loop() -> None:
-    here = asyncio.get_running_loop()
-
-    async def function() -> bool:
-        return asyncio.get_running_loop() is here
-
-    assert await call(function) == "true"
-
-
-async def test_a_plain_function_that_gives_a_coroutine_is_awaited() -> None:
-    async def function(a: int) -> int:
-        return a + 1
-
-    assert await call(lambda a: function(a + 0), a=1) == "2"
-    assert await call(partial(function), a=1) == "2"
-
-
-async def test_the_context_is_passed_to_who_asks_for_it() -> None:
-    def function(name: str, ctx: RunContext) -> str:
-        return f"{name} {ctx.run_id}"
-
-    def keyword_only(*, ctx: RunContext) -> str:
-        return ctx.run_id
-
-    assert await call(function, name="x") == "x run"
-    assert await call(keyword_only) == "run"
-
-
-async def test_a_model_cannot_pass_the_context() -> None:
-    def function(ctx: RunContext) -> str:
-        raise NotImplementedError
-
-    with pytest.raises(ToolError, match=r"^tool: got an unexpected argument 'ctx'\.$"):
-        await call(function, ctx="mine")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({}, "tool: missing a required argument: 'a'."),
-        ({"a": 1, "b": 2}, "tool: got an unexpected keyword argument 'b'."),
-    ],
-)
-async def test_wrong_argument_names_never_reach_the_function(arguments: dict[str, object], sentence: str) -> None:
-    def function(a: int) -> str:
-        raise NotImplementedError
-
-    with pytest.raises(ToolError) as caught:
-        await call(function, **arguments)
-    assert str(caught.value) == sentence
-
-
 # --- results --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("result", "text"),
-    [
-        ("text", "text"),
-        ("", ""),
-        (None, "null"),
-        (3, "3"),
-        (True, "true"),
-        ({"a": [1, 2.5]}, '{"a":[1,2.5]}'),
-        (("ä",), '["ä"]'),
-        (float("nan"), '"NaN"'),
-    ],
-)
-async def test_results_become_text(result: object, text: str) -> None:
-    assert await call(lambda: result) == text
-
-
-async def test_errors_of_the_function_are_raised() -> None:
-    def refused() -> None:
-        raise ToolError("No such city.")
-
-    async def broken() -> None:
-        raise ZeroDivisionError
-
-    with pytest.raises(ToolError, match="No such city"):
-        await call(refused)
-    with pytest.raises(ZeroDivisionError):
-        await call(broken)
 
 
 async def test_a_call_is_given_up_after_its_timeout() -> None:
@@ -199,14 +103,3 @@ async def test_calls_of_one_identity_leave_turns_and_threads_to_another(monkeypa
         await running[1]
     go_on.set()
     await asyncio.wait(running)
-
-
-async def test_a_machine_without_threads_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threads, "_pool", DaemonThreadPool(1))
-    monkeypatch.setattr(threading.Thread, "start", start)
-    for _ in range(2):
-        with pytest.raises(ToolError, match="cannot start another tool call"):
-            await call(lambda: "never")

@@ -8,11 +8,13 @@ from mcp.server.mcpserver import Context, MCPServer
 
 from agui_container.ports import Caller, RunContext, RunInterrupted, ToolError
 from agui_container.tools.mcp import McpConfigError, mcp_sources, parse_servers
-from agui_container.tools.mcp import caller_source as module
-from tests.agentcore_sdk.identity_service import AUTHORIZE, IdentityService, identity_service
+from agui_container.tools.mcp import headers as module
+from tests.agents.agentcore_sdk.identity_service import AUTHORIZE, IdentityService, identity_service
 from tests.contexts import run_context
 from tests.models.bedrock.doubles import as_nobody
 from tests.tools.mcp_demo import serve_app
+
+pytestmark = pytest.mark.wire
 
 
 def headers_of_caller(ctx: RunContext) -> Mapping[str, str]:
@@ -45,7 +47,6 @@ def whoami_server() -> MCPServer:
 
 
 async def ask(extra: str, *contexts: RunContext) -> list[object]:
-    """Call the server's tool for each caller, all with one source."""
     async with serve_app(whoami_server().streamable_http_app(), 0) as port:
         (source,) = mcp_sources(parse_servers(f'[{{"name": "me", "url": "http://127.0.0.1:{port}/mcp", {extra}}}]'))
         try:
@@ -59,13 +60,6 @@ async def test_a_function_makes_the_headers_of_each_caller(function: str, suffix
     callers = [context_of("ada"), context_of("bob"), context_of("ada")]
     answers = await ask(f'"headers_from": "tests.tools.test_mcp_callers:{function}"', *callers)
     assert answers == [f"{name}{suffix} None" for name in ("ada", "bob", "ada")]
-
-
-async def test_the_oldest_session_is_closed_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_SESSIONS", 1)
-    callers = [context_of("ada"), context_of("bob"), context_of("ada")]
-    answers = await ask('"headers_from": "tests.tools.test_mcp_callers:headers_of_caller"', *callers)
-    assert answers == ["ada None", "bob None", "ada None"]
 
 
 async def test_headers_that_are_no_texts_cost_the_run_the_tools() -> None:

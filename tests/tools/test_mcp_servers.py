@@ -1,12 +1,9 @@
 """``AGUI_MCP_SERVERS`` is read into servers, or refused in one sentence without a secret in it."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
-from agui_container.tools.mcp import mcp_sources
 from agui_container.tools.mcp.servers import HttpServer, McpConfigError, StdioServer, parse_servers
 from tests.secret_search import planted
 
@@ -72,16 +69,3 @@ def test_a_bad_value_is_named(text: str, sentence: str) -> None:
     with pytest.raises(McpConfigError) as caught:
         parse_servers(text)
     assert str(caught.value) == sentence
-
-
-def test_each_server_is_a_source() -> None:
-    servers = parse_servers('[{"name": "a", "command": "b"}, {"name": "c", "url": "https://d"}]')
-    assert [source.name for source in mcp_sources(servers)] == ["a", "c"]
-    assert mcp_sources(()) == ()
-
-
-def test_the_package_is_imported_only_when_there_is_a_server() -> None:
-    code = (
-        "import sys, agui_container.main, agui_container.tools.mcp as m; m.mcp_sources(()); print('mcp' in sys.modules)"
-    )
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"

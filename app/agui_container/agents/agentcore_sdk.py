@@ -45,7 +45,6 @@ class SdkContextAgent(Struct, frozen=True):
     agent: Agent
 
     def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        """Fill the SDK's context in the task of the run, and return the agent's own stream."""
         fill_sdk_context(ctx)
         return self.agent.run(input, ctx)
 
@@ -73,11 +72,7 @@ class TaskTracker(Protocol):
 
 
 def sdk_tasks_of(modules: Iterable[str]) -> Callable[[], bool]:
-    """Return a function that is True while a task of an SDK application in one of the modules is open.
-
-    Args:
-        modules: names of imported modules; others are ignored.
-    """
+    """Return a function that is True while a task of an SDK application in one of the imported modules is open."""
     values = [value for name in modules if name in sys.modules for value in vars(sys.modules[name]).values()]
     trackers = {id(value): value for value in values if is_sdk_object(value) and isinstance(value, TaskTracker)}
     if not trackers:
@@ -86,7 +81,6 @@ def sdk_tasks_of(modules: Iterable[str]) -> Callable[[], bool]:
 
 
 def is_sdk_object(value: object) -> bool:
-    """Return True for an instance of a class of the SDK, or of a subclass."""
     return any(package == PACKAGE for package, _ in qualified_classes(value))
 
 

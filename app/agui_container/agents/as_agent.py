@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator
 from contextlib import closing
 from functools import partial
 from itertools import takewhile
-from typing import TypeVar
+from typing import TypeVar, get_origin, get_type_hints
 
 from ag_ui.core import AgentCapabilities, RunAgentInput
 from msgspec import Struct, field
@@ -53,7 +53,6 @@ class GeneratorAgent(Struct, frozen=True):
     start: Callable[[RunAgentInput, RunContext], AsyncGenerator[Item, None]]
 
     def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
-        """Return the user's own generator."""
         return self.start(input, ctx)
 
 
@@ -64,11 +63,6 @@ class StreamAgent(Struct, frozen=True):
     start: Callable[[RunAgentInput, RunContext], object]
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
-        """Yield the items of the stream and close it.
-
-        Raises:
-            TypeError: the method returned no async iterator.
-        """
         stream = self.start(input, ctx)
         if inspect.isawaitable(stream):
             stream = await stream
@@ -89,7 +83,7 @@ def as_agent(source: object, name: str) -> Agent:
         raise AgentLoadError(f"'{name}' is a class: name an instance of it. {ACCEPTED}")
     run: object = getattr(source, "run", None)
     if callable(run):
-        return _wrap(source, run, f"{name}.run") or StreamAgent(source, _with_arguments(run, f"{name}.run"))
+        return _wrap_method(source, run, f"{name}.run")
     adapted = _wrap_callable(source, name) if callable(source) else None
     if adapted is None:
         raise AgentLoadError(f"'{name}' is {_kind(source)}. {ACCEPTED}")
@@ -97,22 +91,16 @@ def as_agent(source: object, name: str) -> Agent:
 
 
 def with_store(agent: Agent, store: Store, depth: int = 0) -> Agent:
-    """Return the agent bound to the store if it is a ``StoreUser``, else the agent itself."""
     source: object = getattr(agent, "source", agent)
     return as_agent(source.with_store(store, depth), "agent") if isinstance(source, StoreUser) else agent
 
 
 def is_store_user(agent: Agent) -> bool:
-    """Return True if the agent or the wrapped object is a ``StoreUser``, as an ``Assistant`` is."""
     return isinstance(getattr(agent, "source", agent), StoreUser)
 
 
 def capabilities_of(agent: Agent) -> AgentCapabilities | None:
-    """Return the capabilities that the agent or the wrapped object declares, or None.
-
-    Raises:
-        AgentLoadError: ``capabilities()`` raised an exception.
-    """
+    """Raise ``AgentLoadError`` if ``capabilities()`` raised an exception."""
     for candidate in _agent_and_source(agent):
         describe: object = getattr(candidate, "capabilities", None)
         if callable(describe) and not inspect.iscoroutinefunction(describe):
@@ -125,19 +113,38 @@ def capabilities_of(agent: Agent) -> AgentCapabilities | None:
     return None
 
 
-def responder_of(agent: Agent) -> Responder | None:
-    """Return the agent or the wrapped object if it is a ``Responder``, else None."""
-    return next((each for each in _agent_and_source(agent) if isinstance(each, Responder)), None)
+def only_answers(agent: Agent) -> bool:
+    return any(isinstance(each, Responder) and each.only_answers for each in _agent_and_source(agent))
 
 
 def thread_cleanup_of(agent: Agent) -> ThreadCleanup | None:
-    """Return the agent or the wrapped object if it is a ``ThreadCleanup``, else None."""
     return next((each for each in _agent_and_source(agent) if isinstance(each, ThreadCleanup)), None)
 
 
 def _agent_and_source(agent: Agent) -> tuple[object, object]:
-    """Return the agent and the object that it wraps, if any."""
     return agent, getattr(agent, "source", None)
+
+
+def _wrap_method(source: object, run: Callable[..., object], name: str) -> Agent:
+    """Only a signature tells that a method takes a ``RunAgentInput``: another one is not called with it."""
+    if adapted := _wrap(source, run, name):
+        return adapted
+    if not (inspect.isasyncgenfunction(inspect.unwrap(run)) or _returns_stream(run)):
+        raise AgentLoadError(
+            f"'{name}' is no generator function, and its return type is no AsyncIterator. Name a generator function "
+            f"that calls it: async def agent(input): yield await {name.partition(':')[2]}(input.messages[-1].content). "
+            f"{ACCEPTED}"
+        )
+    return StreamAgent(source, _with_arguments(run, name))
+
+
+def _returns_stream(function: Callable[..., object]) -> bool:
+    try:
+        returned = get_type_hints(function).get("return")
+    except (NameError, TypeError):
+        return False
+    kind = get_origin(returned) or returned
+    return inspect.isclass(kind) and issubclass(kind, AsyncIterable)
 
 
 def _wrap_callable(source: Callable[..., object], name: str) -> Agent | None:
@@ -160,13 +167,7 @@ def _wrap(source: object, function: Callable[..., object], name: str) -> Agent |
 
 
 def _with_arguments(function: Callable[..., T], name: str) -> Callable[[RunAgentInput, RunContext], T]:
-    """Return the function with the signature (input, ctx).
-
-    ``ctx`` is passed by name if the function has a parameter ``ctx``, else as the second required argument, if any.
-
-    Raises:
-        AgentLoadError: the function takes other arguments.
-    """
+    """``ctx`` is passed by name if there is such a parameter, else as the second required argument, if any."""
     signature = inspect.signature(function)
     names = list(signature.parameters)
     ctx = signature.parameters.get("ctx") if names[:1] != ["ctx"] else None
@@ -214,14 +215,7 @@ Start = Callable[[RunAgentInput, RunContext], Generator[Item, None, None]]
 
 
 class ThreadAgent(Struct, frozen=True):
-    """Implements ``ports.Agent`` with a plain generator function.
-
-    Attributes:
-        source: the user's function or object.
-        start: opens the user's generator.
-        threads: the pool that the runs of this agent share.
-        refusal_log: log of the identities that the pool has no thread for.
-    """
+    """Implements ``ports.Agent`` with a plain generator function. All runs of the agent share ``threads``."""
 
     source: object
     start: Start
@@ -229,11 +223,7 @@ class ThreadAgent(Struct, frozen=True):
     refusal_log: RefusalLog = field(default_factory=RefusalLog)
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
-        """Yield the items that the thread produces.
-
-        Raises:
-            AppError: RATE_LIMIT_EXCEEDED, if no thread can be started.
-        """
+        """Raise ``AppError`` RATE_LIMIT_EXCEEDED if no thread can be started."""
         stream = self._open_stream(input, ctx)
         try:
             while await stream.wait_for_items():
@@ -256,12 +246,10 @@ class ThreadAgent(Struct, frozen=True):
             raise self._refusal("process", identity, "Too many runs are open at once. Try again later.") from error
 
     def _refusal(self, scope: str, identity: str, message: str) -> AppError:
-        """Return the error for a run without a thread, count it, and log it now and then."""
         self.refusal_log.report(LIMIT_NAME, identity, scope)
         return AppError(ErrorCode.RATE_LIMIT_EXCEEDED, message)
 
     def _run_generator(self, request: RunAgentInput, ctx: RunContext, stream: ThreadStream[Item]) -> None:
-        """Run the generator in this thread until it ends or the run is cancelled, then close it."""
         try:
             with closing(self.start(request, ctx)) as items:
                 stream.feed(takewhile(lambda _: not ctx.cancelled, items))

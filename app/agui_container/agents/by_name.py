@@ -4,14 +4,14 @@ Rule: a name is checked before its run exists. Without a name the default agent 
 names work as with one agent. A thread belongs to no agent: each of its runs may name another one.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 
-from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
+from ag_ui.core import AgentCapabilities, RunAgentInput
 from msgspec import Struct
 from pydantic import TypeAdapter
 
-from agui_container.agents.as_agent import capabilities_of, responder_of, thread_cleanup_of
-from agui_container.ports import Agent, Caller, Item, Responder, RunContext
+from agui_container.agents.as_agent import capabilities_of, only_answers, thread_cleanup_of
+from agui_container.ports import Agent, Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.protocol.parser import AGENT, read_forwarded_prop
 
@@ -19,22 +19,13 @@ _AGENT_NAME = TypeAdapter(str)
 
 
 class AgentsByName(Struct, frozen=True):
-    """Implements ``ports.Agent`` and ``ports.ThreadCleanup`` with several agents.
-
-    Attributes:
-        default: name of the agent that answers runs without a name.
-        agents: the agents by name.
-    """
+    """Implements ``ports.Agent``, ``ports.Responder`` and ``ports.ThreadCleanup`` with agents by name."""
 
     default: str
     agents: Mapping[str, Agent]
 
     def name_of(self, input: RunAgentInput) -> str:
-        """Return the name of the agent that answers an input.
-
-        Raises:
-            AppError: VALIDATION_ERROR if the input names an agent that is not served.
-        """
+        """Raise ``AppError`` VALIDATION_ERROR if the input names an agent that is not served."""
         name = read_forwarded_prop(input.forwarded_props, AGENT, _AGENT_NAME) or self.default
         if name not in self.agents:
             known = ", ".join(self.agents)
@@ -43,33 +34,21 @@ class AgentsByName(Struct, frozen=True):
         return name
 
     def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        """Return the stream of the agent that the input names. Raises as ``name_of``."""
         return self.agents[self.name_of(input)].run(input, ctx)
 
     def capabilities(self) -> AgentCapabilities:
-        """Return the capabilities of the default agent, with the names and descriptions of all."""
         own = capabilities_of(self.agents[self.default]) or AgentCapabilities()
         described = [describe(name, agent) for name, agent in self.agents.items()]
         return own.model_copy(update={"custom": {**(own.custom or {}), "agents": described}})
 
+    @property
+    def only_answers(self) -> bool:
+        return all(map(only_answers, self.agents.values()))
+
     async def forget_thread(self, owner: str, thread_id: str) -> None:
-        """Delete the data that any of the agents has of a thread."""
         for agent in self.agents.values():
             if (cleanup := thread_cleanup_of(agent)) is not None:
                 await cleanup.forget_thread(owner, thread_id)
-
-
-class RespondersByName(AgentsByName, frozen=True):
-    """The same for agents that only answer. Implements ``ports.Responder`` in addition."""
-
-    async def pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
-        """Return the unanswered interrupts of all agents on this thread, each once."""
-        found: dict[str, Interrupt] = {}
-        for agent in self.agents.values():
-            if (responder := responder_of(agent)) is not None:
-                pending = await responder.pending_interrupts(caller, thread_id)
-                found.update({interrupt.id: interrupt for interrupt in pending})
-        return list(found.values())
 
 
 DESCRIBED = ("model", "models", "suggestions")
@@ -85,14 +64,5 @@ def describe(name: str, agent: Agent) -> dict[str, object]:
 
 
 def namer_of(agent: Agent, name: str) -> Callable[[RunAgentInput], str]:
-    """Return the function that names the agent which answers an input. ``name`` is that of a server's only agent.
-
-    The function raises ``AppError`` as ``AgentsByName.name_of``.
-    """
+    """Return a function that raises as ``AgentsByName.name_of``. ``name`` is that of a server's only agent."""
     return agent.name_of if isinstance(agent, AgentsByName) else lambda _: name
-
-
-def agents_by_name(default: str, agents: Mapping[str, Agent]) -> AgentsByName:
-    """Return the agents as one. The result is a ``Responder`` if all of them are."""
-    responders: Sequence[Responder | None] = [responder_of(agent) for agent in agents.values()]
-    return (AgentsByName if None in responders else RespondersByName)(default, agents)

@@ -21,16 +21,11 @@ NO_LIMITS = RunLimits()
 
 
 def with_limits(ctx: RunContext, limits: RunLimits) -> RunContext:
-    """Return the context with its limits capped by ``limits``."""
     return ctx if limits == NO_LIMITS else replace(ctx, limits=limits.capped_by(ctx.limits))
 
 
 def check_step(steps: int, max_steps: int, ctx: RunContext) -> None:
-    """Check that the assistant may make another model call after ``steps`` calls.
-
-    Raises:
-        AppError: RUN_LIMIT_EXCEEDED, if ``max_steps``, the caller's step limit or the token limit has been reached.
-    """
+    """Check that another model call may follow ``steps`` calls. Raises ``AppError`` RUN_LIMIT_EXCEEDED."""
     if steps in (max_steps, ctx.limits.steps):
         raise AppError(
             ErrorCode.RUN_LIMIT_EXCEEDED, f"The assistant stopped after {steps} model calls without finishing."
@@ -43,7 +38,6 @@ def check_step(steps: int, max_steps: int, ctx: RunContext) -> None:
 
 
 def check_tokens(ctx: RunContext) -> None:
-    """Raise ``AppError`` RUN_LIMIT_EXCEEDED if the run has used all its tokens."""
     tokens = ctx.limits.tokens
     if tokens is not None and count_tokens(ctx.usage) >= tokens:
         raise AppError(ErrorCode.RUN_LIMIT_EXCEEDED, f"The assistant stopped after {tokens} tokens without finishing.")
@@ -56,18 +50,13 @@ class LimitedAgent(Struct, frozen=True):
     limits: RunLimits
 
     def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        """Return the agent's own stream, with a usage check around it if tokens are limited."""
         ctx = with_limits(ctx, self.limits)
         items = self.agent.run(input, ctx)
         return items if ctx.limits.tokens is None else _stop_over_limit(items, ctx.limits.tokens, ctx)
 
 
 async def _stop_over_limit(items: AsyncIterator[Item], tokens: int, ctx: RunContext) -> AsyncGenerator[Item, None]:
-    """Yield the items until the agent reports another model call after its tokens were used up.
-
-    Raises:
-        AppError: RUN_LIMIT_EXCEEDED, at that call.
-    """
+    """Raise ``AppError`` RUN_LIMIT_EXCEEDED when the agent reports another model call after its tokens were used up."""
     calls_at_limit: int | None = None
     async with maybe_aclosing(items):
         async for item in items:

@@ -83,7 +83,6 @@ class ClaimRule(_AwsModel):
         return self
 
     def matches(self, claims: Mapping[str, object]) -> bool:
-        """Return True if the claims meet the rule."""
         claim = claims.get(self.inbound_token_claim_name)
         match = self.authorizing_claim_match_value
         value = match.claim_match_value
@@ -196,7 +195,6 @@ def scopes_of(claims: Mapping[str, object]) -> set[str]:
 
 
 def strings(claim: object) -> set[str]:
-    """Return the strings of a claim that is one string or an array."""
     if isinstance(claim, str):
         return {claim}
     return {each for each in claim if isinstance(each, str)} if isinstance(claim, list) else set()
@@ -208,5 +206,4 @@ def unauthorized(message: str) -> AppError:
 
 
 def expired() -> AppError:
-    """Return the error for a token that has expired."""
     return unauthorized("The token has expired.")

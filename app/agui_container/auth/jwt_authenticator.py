@@ -2,25 +2,34 @@
 
 Rule: a claim is read only after the signature was verified. Error messages never contain a part of the token.
 
-Sources: RFC 7515, RFC 7519, RFC 8725, RFC 9864.
+Sources: RFC 7515, RFC 7519, RFC 8725.
 """
 
-import json
-from collections.abc import Mapping
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
 
 import jwt
-from jwt.algorithms import OKPAlgorithm
 from jwt.exceptions import PyJWTError
 
 from agui_container.auth.claim_rules import TokenRules, expired, unauthorized
-from agui_container.auth.issuer import EDDSA, IssuerClient
-from agui_container.auth.key_cache import KeyCache
+from agui_container.auth.issuer import ALGORITHMS, IssuerClient
 from agui_container.ports import Clock
 from agui_container.ports.auth import Principal
 
 MAX_TOKEN = 16_000
 """Characters of a token."""
+
+SIGNATURE_ONLY = jwt.PyJWT(
+    {
+        "verify_aud": False,
+        "verify_exp": False,
+        "verify_iat": False,
+        "verify_iss": False,
+        "verify_jti": False,
+        "verify_nbf": False,
+        "verify_sub": False,
+    }
+)
+"""Decoder of tokens. ``TokenRules`` has the rules for the claims."""
 
 
 class JwtAuthenticator:
@@ -33,8 +42,7 @@ class JwtAuthenticator:
     """
 
     def __init__(self, discovery_url: str, rules: TokenRules, clock: Clock) -> None:
-        self._issuer = IssuerClient(discovery_url)
-        self._keys = KeyCache(self._issuer.fetch, clock.time)
+        self._issuer = IssuerClient(discovery_url, clock.time)
         self._rules = rules
         self._clock = clock
 
@@ -42,9 +50,8 @@ class JwtAuthenticator:
         """Verify the signature and the claims of a token. Raises ``AppError`` as in the port."""
         if token is None:
             raise unauthorized("A bearer token is required.")
-        key_id, algorithm = read_header(token)
-        issuer, payload = await self._keys.verify(key_id, algorithm, partial(verified_payload, token, algorithm))
-        return self._rules.principal(parse_claims(payload), issuer, self._clock.time())
+        issuer, keys = await self._issuer.find(read_key_id(token))
+        return self._rules.principal(verified_claims(token, keys), issuer, self._clock.time())
 
     def check_expiry(self, principal: Principal) -> None:
         """Check the expiry. Raises ``AppError`` UNAUTHORIZED."""
@@ -52,51 +59,27 @@ class JwtAuthenticator:
             raise expired()
 
     async def aclose(self) -> None:
-        """Close the connections to the issuer."""
-        await self._keys.aclose()
+        """Stop reading the issuer's keys."""
         await self._issuer.aclose()
 
 
-def read_header(token: str) -> tuple[str, str]:
-    """Return the key id and the algorithm that a token names. The id is empty if it names none.
-
-    Raises:
-        AppError: UNAUTHORIZED if it is not a token.
-    """
+def read_key_id(token: str) -> str | None:
+    """Return the key id that a token names, or None. Raises ``AppError`` UNAUTHORIZED if it is not a token."""
     if len(token) > MAX_TOKEN:
         raise unauthorized(f"The token has more than {MAX_TOKEN} characters.")
     try:
-        header = jwt.get_unverified_header(token)
-    except (PyJWTError, ValueError):
+        key_id: str | None = jwt.get_unverified_header(token).get("kid")
+    except (PyJWTError, ValueError, RecursionError):
         raise unauthorized("The token is not a JSON Web Token.") from None
-    return str(header.get("kid", "")), str(header.get("alg", ""))
+    return key_id
 
 
-def verified_payload(token: str, algorithm: str, key: jwt.PyJWK) -> bytes | None:
-    """Return the payload of a token, or None if it is not signed with this key."""
-    try:
-        payload: bytes = make_verifier().decode(token, key.key, [algorithm])
-    except (PyJWTError, ValueError):
-        return None
-    return payload
-
-
-@cache
-def make_verifier() -> jwt.PyJWS:
-    """Return the verifier of signatures, which knows the names of RFC 9864 as well."""
-    verifier = jwt.PyJWS()
-    for name in EDDSA:
-        if name not in verifier.get_algorithms():
-            verifier.register_algorithm(name, OKPAlgorithm())
-    return verifier
-
-
-def parse_claims(payload: bytes) -> Mapping[str, object]:
-    """Return the claims of a token. Raises ``AppError`` UNAUTHORIZED if the payload has none."""
-    try:
-        claims: object = json.loads(payload)
-    except (ValueError, RecursionError):
-        raise unauthorized("The token is not valid.") from None
-    if not isinstance(claims, dict):
-        raise unauthorized("The token has no claims.")
-    return claims
+def verified_claims(token: str, keys: Sequence[jwt.PyJWK]) -> Mapping[str, object]:
+    """Return the claims of a token. Raises ``AppError`` UNAUTHORIZED if none of the keys has signed it."""
+    for key in keys:
+        try:
+            claims: Mapping[str, object] = SIGNATURE_ONLY.decode(token, key.key, ALGORITHMS[str(key.key_type)])
+        except (PyJWTError, ValueError, RecursionError):
+            continue
+        return claims
+    raise unauthorized("The token is not valid.")

@@ -2,7 +2,8 @@
 
 Rules:
 
-- ``SUMMARIES`` names each command. ``agui NAME`` is the click command ``NAME`` of the module ``cli/NAME.py``.
+- ``SUMMARIES`` names each command. ``agui NAME`` is the click command ``NAME`` of the module ``cli/NAME.py``, or of
+  another one that ``MODULES`` names.
 - The module is imported when its command is run, so no command pays for what another one imports.
 - A command returns its exit status. None is 0.
 - A package of the extra ``cli`` is imported at the top of the module that needs it. If it is missing, the user reads
@@ -33,18 +34,18 @@ SUMMARIES = {
     "status": "Show a deployed agent.",
     "logs": "Print the log of a deployed agent.",
     "runs": "List and cancel runs.",
-    "feedback": "List and triage feedback.",
+    "feedback": "List feedback.",
 }
 """Commands in the order of ``agui --help``."""
 
-_load = lazy_attributes(__name__, {name: f"cli.{name}" for name in SUMMARIES})
+MODULES = dict.fromkeys(("threads", "runs", "feedback"), "cli.server_commands")
+_load = lazy_attributes(__name__, {name: MODULES.get(name, f"cli.{name}") for name in SUMMARIES})
 
 
 class CommandGroup(click.Group):
     """A group of commands that are imported when they are run."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        """Return the names of all commands."""
         return list(SUMMARIES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -61,7 +62,6 @@ class CommandGroup(click.Group):
         return command if isinstance(command, click.Command) else None
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(SUMMARIES.items()))
 

@@ -81,7 +81,6 @@ def mask(value: object) -> object:
 
 
 def is_secret(name: str) -> bool:
-    """Return True if a name says that its value is a secret."""
     return name in SECRET_TABLES or SECRET_NAME.fullmatch(name) is not None
 
 

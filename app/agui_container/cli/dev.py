@@ -4,7 +4,7 @@ Rules:
 
 - The socket belongs to this process, which only watches. The server is a child process that is started again after a
   change, so the port stays the same, and a request of a page waits for the new server.
-- A server that could not start is started again after the next change.
+- A server that could not start is started again after the next change. Meanwhile the page shows why.
 - Threads are in the database of the project, unless a setting names a store, so they survive a restart.
 - Without a setting, only programs of this machine can connect.
 """
@@ -20,11 +20,13 @@ import uvicorn
 from uvicorn.supervisors.watchfilesreload import WatchFilesReload
 
 from agui_container import logging as logs
+from agui_container.cli.dev_errors import show_load_error, with_traceback
 from agui_container.cli.failure import CommandFailed
+from agui_container.cli.listening import listen
 from agui_container.cli.options import agent_argument, config_option, host_option, port_option
 from agui_container.cli.project_store import project_store
-from agui_container.cli.serve import make_current_folder_importable, serve_agent
-from agui_container.server.run import page_host
+from agui_container.cli.serve import make_current_folder_importable
+from agui_container.server.run import page_host, run_server
 from agui_container.settings import Settings, SettingsError
 from agui_container.settings_sources import CONFIG_FILE, load_with_origins
 
@@ -71,16 +73,6 @@ def watch(reloader: WatchFilesReload) -> None:
         raise CommandFailed(f"cannot watch the files of this folder: {error}. {advice}") from None
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens. Connections wait in it while the server starts. Raises ``CommandFailed``."""
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        reason = str(error.strerror).partition(" (while ")[0]
-        raise CommandFailed(f"cannot listen on {host}:{port}: {reason}. --port 0 takes a free port.") from None
-
-
 def page_of(listener: socket.socket) -> str:
     """Return the URL of the chat page for a browser on this machine."""
     host, port = listener.getsockname()[:2]
@@ -104,7 +96,16 @@ def serve_child(
     agent: str | None, config: Path | None, *, host: str, store: str | None, sockets: list[socket.socket]
 ) -> None:
     """Serve in a child process until the next change."""
-    sys.exit(serve_agent(agent, config, sockets=sockets, host=host, store=store))
+    status = run_server(
+        agent,
+        config=config,
+        sockets=sockets,
+        on_load_error=partial(show_load_error, sockets=sockets),
+        describe_failure=with_traceback,
+        host=host,
+        store=store,
+    )
+    sys.exit(status)
 
 
 def reload_config(config: Path | None, settings: Settings) -> uvicorn.Config:

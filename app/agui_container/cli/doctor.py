@@ -17,6 +17,7 @@ from pydantic import SecretStr
 
 from agui_container.agents.as_agent import AgentLoadError
 from agui_container.cli.checks.finding import Check, CheckStatus, Finding
+from agui_container.cli.checks.installation import check_installation
 from agui_container.cli.checks.machine import check_clock, check_packages, check_port, check_python
 from agui_container.cli.checks.providers import check_aws, check_mcp_servers, check_models
 from agui_container.cli.checks.storage import check_bus, check_store
@@ -29,7 +30,7 @@ from agui_container.settings import Settings, SettingsError
 from agui_container.settings_sources import load_with_origins
 from agui_container.tools.loader import ToolLoadError
 
-CHECK_SECONDS = 60.0
+CHECK_SECONDS = 120.0
 """Limit of one check."""
 
 COLOURS = {CheckStatus.OK: "green", CheckStatus.WARNING: "yellow", CheckStatus.FAILED: "red", CheckStatus.SKIPPED: None}
@@ -51,6 +52,7 @@ CHECKS: Mapping[str, Check] = {
     "model": check_models,
     "mcp": check_mcp_servers,
     "clock": check_clock,
+    "install": check_installation,
 }
 """Checks that need settings, in the order of the report."""
 
@@ -60,7 +62,7 @@ CHECKS: Mapping[str, Check] = {
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all findings.")
 def doctor(agent: str | None, config: Path | None, *, as_json: bool) -> int:
-    """Check Python, packages, settings, agent, port, store, bus, AWS, models, MCP servers and the clock.
+    """Check Python, packages, settings, agent, port, store, bus, AWS, models, MCP servers, the clock, requirements.
 
     Each model is asked for one token. The exit status is 1 if a check failed, and else 0.
     """

@@ -1,20 +1,21 @@
 """``agui init``: make the folder of a project, which runs and whose test passes at once.
 
-Rule: a project needs no model, no key and no network. One line of it says how to name a real model. Files are written
-into an empty folder only.
+Rule: a project has a stand-in for a model, or its README names the key that its model needs. It carries the wheels it
+was made with, because no index has them. Files are written into an empty folder only.
 """
 
 import builtins
 import keyword
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
 import click
 from msgspec import Struct
 
-from agui_container import __version__
+from agui_container.aws.deploy.wheels import CLIENT, SERVER, WheelError, find_wheel
 from agui_container.cli.config import SCHEMA
 from agui_container.cli.failure import CommandFailed
 
@@ -34,23 +35,48 @@ class ProjectKind(Struct, frozen=True):
 
     Attributes:
         title: words for the README.
-        model: sentence that says how to name a real model.
+        model: sentences that say what the model is or needs.
         extra: extra of agui-container that the agent needs, if any.
+        packages: what else the agent needs.
+        without_requirements: a package whose own requirements do not fit beside this server.
     """
 
     title: str
     model: str
     extra: str = ""
+    packages: tuple[str, ...] = ()
+    without_requirements: str = ""
 
+
+STAND_IN = "Its model is a stand-in. For a real one"
+GOOGLE = "Its model needs `GOOGLE_API_KEY`, or Vertex AI as ADK's own documentation has it."
+OPENAI = "Its model needs `OPENAI_API_KEY`, or `OPENAI_BASE_URL` of a server with OpenAI's API."
 
 FRAMEWORKS = {
     "plain": ProjectKind(
-        "the built-in assistant", 'write `model = "bedrock:MODEL_ID"` or `"openai:MODEL"` in agui.toml.'
+        "the built-in assistant", f'{STAND_IN}, write `model = "bedrock:MODEL_ID"` or `"openai:MODEL"` in agui.toml.'
     ),
-    "strands": ProjectKind("Strands", "give `Agent` in agent.py a model of `strands.models`.", "strands"),
-    "langgraph": ProjectKind("LangGraph", "give `model` in agent.py a chat model of LangChain.", "langgraph"),
-    "pydantic-ai": ProjectKind("Pydantic AI", "write its name in agent.py.", "pydantic-ai"),
+    "adk": ProjectKind("ADK", GOOGLE, "adk"),
+    "ag2": ProjectKind("AG2", OPENAI, "ag2", ("openai",)),
+    "agno": ProjectKind("Agno", OPENAI, "agno", ("openai",)),
+    "langchain": ProjectKind("LangChain", OPENAI, "langgraph", ("langchain", "langchain-openai")),
+    "langgraph": ProjectKind(
+        "LangGraph", f"{STAND_IN}, give `model` in agent.py a chat model of LangChain.", "langgraph"
+    ),
+    "llama-index": ProjectKind("LlamaIndex", OPENAI, "llama-index", ("llama-index-llms-openai",)),
+    "microsoft": ProjectKind(
+        "Microsoft's Agent Framework", OPENAI, "", ("agent-framework-openai",), "agent-framework-ag-ui"
+    ),
+    "openai-agents": ProjectKind("OpenAI Agents", OPENAI, "openai-agents"),
+    "pydantic-ai": ProjectKind("Pydantic AI", f"{STAND_IN}, write its name in agent.py.", "pydantic-ai"),
+    "strands": ProjectKind("Strands", f"{STAND_IN}, give `Agent` in agent.py a model of `strands.models`.", "strands"),
 }
+
+CREWAI = "crewai"
+CREWAI_REFUSED = (
+    "crewAI cannot share an environment with this server. Serve the crew with ag-ui-crewai in an environment of its"
+    " own, and set AGUI_AGENT to its URL: examples/two_processes has both."
+)
 
 
 def check_tools(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -72,21 +98,31 @@ def words_of_agents() -> set[str]:
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--framework", type=click.Choice(list(FRAMEWORKS)), default="plain", show_default=True)
+@click.option("--framework", type=click.Choice([*FRAMEWORKS, CREWAI]), default="plain", show_default=True)
 @click.option(
     "--tool", "tools", metavar="NAME", multiple=True, callback=check_tools, help="A tool to write. May be repeated."
 )
 def init(folder: Path, framework: str, tools: tuple[str, ...]) -> None:
     """Make a project in FOLDER: an agent, tools that ask for approval, a test, settings and a Dockerfile."""
+    if framework == CREWAI:
+        raise CommandFailed(CREWAI_REFUSED)
     try:
         names = write_project(folder, framework, tools)
     except OSError as error:
         raise CommandFailed(f"cannot write {error.filename or folder}: {error.strerror}") from None
-    click.echo(f"Made {folder} ({FRAMEWORKS[framework].title}): {', '.join(names)}\n\nNext:")
+    except WheelError as error:
+        raise CommandFailed(f"cannot make a project that installs elsewhere: {error}") from None
+    kind = FRAMEWORKS[framework]
+    click.echo(f"Made {folder} ({kind.title}): {', '.join(names)}\n\n{kind.model}\n\nNext:")
     click.echo(click.style(f"  cd {folder}", fg="cyan"))
-    if FRAMEWORKS[framework].extra:
-        click.echo(click.style("  pip install -r requirements.txt", fg="cyan"))
+    if framework != "plain":
+        click.echo(click.style(f"  pip install -r requirements.txt{second_install(kind)}", fg="cyan"))
     click.echo(click.style("  agui dev", fg="cyan"))
+
+
+def second_install(kind: ProjectKind) -> str:
+    """Return what follows the installation of requirements.txt, which has no line for a package without its own."""
+    return f" && pip install --no-deps {kind.without_requirements}" if kind.without_requirements else ""
 
 
 def write_project(folder: Path, framework: str, tools: tuple[str, ...]) -> list[str]:
@@ -94,33 +130,49 @@ def write_project(folder: Path, framework: str, tools: tuple[str, ...]) -> list[
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise CommandFailed(f"{folder} is not empty. Name a new folder.")
-    values = values_of(folder.resolve().name, framework, tools)
+    wheels = {package: find_wheel(package) for package in (SERVER, CLIENT)}
+    values = values_of(folder.resolve().name, framework, tools, {name: wheel.path for name, wheel in wheels.items()})
     for template in sorted([*(TEMPLATES / "project").iterdir(), *(TEMPLATES / framework).iterdir()]):
         if template.name not in PARTS:
             name = template.name.removesuffix(SUFFIX)
             path = folder / (f".{name}" if name in HIDDEN else name)
             path.write_text(fill(template, values), encoding="utf-8")
     shutil.copyfile(SCHEMA, folder / SCHEMA.name)
+    for wheel in wheels.values():
+        path = folder / wheel.path
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(wheel.content)
     return sorted(path.name for path in folder.iterdir())
 
 
-def values_of(name: str, framework: str, tools: tuple[str, ...]) -> dict[str, str]:
+def values_of(name: str, framework: str, tools: tuple[str, ...], wheels: Mapping[str, str]) -> dict[str, str]:
     """Return the values of the placeholders."""
     folder, chosen = TEMPLATES / framework, FRAMEWORKS[framework]
-    policy = folder / "policy.txt"
-    rules = [fill(policy, {"tool": tool}) for tool in tools] if policy.exists() else []
+    tool_template = part(folder, "tool.py.txt")
+    is_tool_of_server = tool_template.parent != folder
+    rules = [fill(part(folder, "policy.txt"), {"tool": tool}) for tool in tools] if is_tool_of_server else []
     return {
         "name": re.sub(r"[^\w .-]", "", name) or "agent",
         "title": chosen.title,
         "model": chosen.model,
-        "version": __version__,
+        "server_wheel": wheels[SERVER],
+        "client_wheel": wheels[CLIENT],
         "extras": ",".join(["all", *filter(None, [chosen.extra])]),
+        "packages": "".join(f"{package}\n" for package in chosen.packages),
+        "second_install": second_install(chosen),
         "tool": tools[0],
         "tools": ", ".join(tools),
         "tool_strings": ", ".join(f'"{tool}"' for tool in tools),
-        "definitions": "\n\n\n".join(fill(folder / "tool.py.txt", {"tool": tool}).rstrip() for tool in tools),
-        "settings": "\n".join([fill(folder / "settings.txt", {}).rstrip(), *map(str.rstrip, rules)]),
+        "suggestions": ", ".join(f"""'call {tool} {{"text": "hello"}}'""" for tool in tools),
+        "definitions": "\n\n\n".join(fill(tool_template, {"tool": tool}).rstrip() for tool in tools),
+        "settings": "\n".join([fill(part(folder, "settings.txt"), {}).rstrip(), *map(str.rstrip, rules)]),
     }
+
+
+def part(folder: Path, name: str) -> Path:
+    """Return a part of other files: the framework's own template, or the one of all projects."""
+    own = folder / name
+    return own if own.exists() else TEMPLATES / "project" / name
 
 
 def fill(template: Path, values: dict[str, str]) -> str:

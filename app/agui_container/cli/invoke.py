@@ -15,6 +15,7 @@ from typing import IO
 
 import click
 from ag_ui.core import BaseEvent, RawEvent, TextMessageContentEvent, TextMessageEndEvent, ToolCallResultEvent
+from prompt_toolkit.output import create_output
 
 from agui_client import (
     AgentClientError,
@@ -35,8 +36,8 @@ from agui_container.cli.control_characters import without_controls
 from agui_container.cli.failure import CommandFailed, error_text
 from agui_container.cli.options import session_option, token_option, ws_option
 from agui_container.cli.signals import ctrl_c_calls, run_command
-from agui_container.cli.target import open_target, retry_and_show, target_argument
-from agui_container.cli.terminal.asker import PipeAsker
+from agui_container.cli.target import open_target, retry_and_show
+from agui_container.cli.terminal.asker import Asker
 
 
 class ExitStatus(IntEnum):
@@ -60,8 +61,8 @@ Exit status:
 
 
 @click.command(epilog=EXIT_STATUSES)
+@click.argument("server")
 @click.argument("text", required=False)
-@target_argument
 @click.option("--json", "as_json", is_flag=True, help="Print the events as JSON lines.")
 @click.option("--thread", "thread_id", metavar="ID", help="Continue this thread, or begin it.")
 @click.option("--state", "state", metavar="FILE", type=click.File(), help="Send the JSON in FILE as the shared state.")
@@ -75,8 +76,8 @@ Exit status:
 @token_option
 @session_option
 def invoke(
+    server: str,
     text: str | None,
-    target: str,
     thread_id: str | None,
     state: IO[str] | None,
     files: tuple[Path, ...],
@@ -87,7 +88,7 @@ def invoke(
     as_json: bool,
     websocket: bool,
 ) -> int:
-    """Send TEXT to an agent and print its answer.
+    """Send TEXT to the agent of SERVER, a URL, an ARN or MODULE:ATTRIBUTE, and print its answer.
 
     The text is read from the standard input if that is no terminal. With TEXT, the input follows it.
     """
@@ -96,17 +97,20 @@ def invoke(
 
     async def run() -> int:
         retry = retry_and_show(partial(click.echo, err=True))
-        async with open_target(target, retry, websocket=websocket, token=token, session_id=session_id) as opened:
-            options = opened.options
-            if state is not None:
-                options["state"] = read_state(state.read())
+        async with open_target(server, retry, websocket=websocket, token=token, session_id=session_id) as target:
+            options = target.options
             try:
-                session = Session(opened.url, thread_id=thread_id, **options)
+                if state is not None:
+                    options["state"] = json.load(state)
+                session = Session(target.url, thread_id=thread_id, **options)
                 session.send(user_message(whole_text(text), files))
             except (ValueError, OSError) as error:
                 raise CommandFailed(str(error)) from None
             async with session:
-                return await answer(session, print_json if as_json else TextPrinter().show, approve)
+                status = await answer(session, print_json if as_json else print_text, approve)
+            if status == ExitStatus.FAILED and (log := target.read_log()):
+                click.echo(without_controls(log), err=True)
+            return status
 
     return run_command(run())
 
@@ -119,15 +123,11 @@ async def answer(session: Session, show: Callable[[BaseEvent], None], approve: s
             await session.run(on_event=show, on_approval=partial(decide, how=approve))
     except KeyboardInterrupt:  # at the question about a call, which waits
         return ExitStatus.CANCELLED
-    except RunFailedError as error:
-        click.echo(error_text(error), err=True)
-        return ExitStatus.FAILED
-    except (RunRefusedError, ConnectionLostError, CredentialsError, UnsupportedError) as error:
-        click.echo(error_text(error), err=True)
-        return ExitStatus.REFUSED
     except AgentClientError as error:
         click.echo(error_text(error), err=True)
-        return ExitStatus.CANCELLED if cancels else ExitStatus.FAILED
+        if isinstance(error, RunRefusedError | ConnectionLostError | CredentialsError | UnsupportedError):
+            return ExitStatus.REFUSED
+        return ExitStatus.CANCELLED if cancels and not isinstance(error, RunFailedError) else ExitStatus.FAILED
     finally:
         await asyncio.gather(*cancels, return_exceptions=True)
     return status_of(session)
@@ -145,20 +145,14 @@ def status_of(session: Session) -> int:
 
 
 async def decide(approval: Approval, how: str | None) -> Decision | None:
-    """Decide about a call as ``--approve`` says. None leaves it waiting."""
-    match how:
-        case "all":
-            return approval.approve()
-        case "none":
-            return approval.deny()
-        case "ask":
-            return await ask(approval)
-    return None
-
-
-async def ask(approval: Approval) -> Decision | None:
-    """Ask the person about a call. The end of the input leaves it waiting. Raises ``KeyboardInterrupt``."""
-    asker = PipeAsker(sys.stderr)
+    """Decide about a call as ``--approve`` says. None leaves it waiting, as the end of the input does."""
+    if how == "all":
+        return approval.approve()
+    if how == "none":
+        return approval.deny()
+    if how is None:
+        return None
+    asker = Asker(output=create_output(sys.stderr))
     asker.discard_typed_keys()
     call = f"{approval.tool_name} {json.dumps(approval.arguments, ensure_ascii=False)}"
     try:
@@ -168,29 +162,30 @@ async def ask(approval: Approval) -> Decision | None:
     return approval.approve() if key == "y" else approval.deny()
 
 
-class TextPrinter:
-    """Prints the agent's text on the standard output, and its tool calls on the standard error."""
+def print_text(event: BaseEvent) -> None:
+    """Print the agent's text on the standard output, and its tool calls on the standard error.
 
-    def show(self, event: BaseEvent) -> None:
-        """Print an event. The text of subagents is not part of the answer."""
-        match event:
-            case TextMessageContentEvent(subagent_run_id=None):
-                click.echo(printable(event.delta), nl=False)
-                sys.stdout.flush()
-            case TextMessageEndEvent(subagent_run_id=None):
-                click.echo()
-            case ToolCallEvent():
-                click.echo(without_controls(f"calls {event.name} {json.dumps(event.input)}"), err=True)
-            case ToolCallResultEvent():
-                click.echo(without_controls(f"result: {text_of(event.content)}"), err=True)
+    The text of subagents is not part of the answer.
+    """
+    match event:
+        case TextMessageContentEvent(subagent_run_id=None):
+            click.echo(printable(event.delta), nl=False)
+            sys.stdout.flush()
+        case TextMessageEndEvent(subagent_run_id=None):
+            click.echo()
+        case ToolCallEvent():
+            click.echo(without_controls(f"calls {event.name} {json.dumps(event.input)}"), err=True)
+        case ToolCallResultEvent():
+            click.echo(without_controls(f"result: {text_of(event.content)}"), err=True)
 
 
 def print_json(event: BaseEvent) -> None:
     """Print an event as one line of JSON. An event of an unknown type is printed as the server sent it."""
     if isinstance(event, RawEvent) and event.source is None:
-        click.echo(printable(json.dumps(event.event, ensure_ascii=False)))
+        sent = event.event
     else:
-        click.echo(printable(event.model_dump_json(by_alias=True, exclude_none=True)))
+        sent = event.model_dump(mode="json", by_alias=True, exclude_none=True)
+    click.echo(printable(json.dumps(sent, ensure_ascii=False)))
     sys.stdout.flush()
 
 
@@ -206,11 +201,3 @@ def whole_text(text: str | None) -> str:
     if not whole:
         raise click.UsageError("give a text, or write it to the standard input")
     return whole
-
-
-def read_state(text: str) -> object:
-    """Parse the shared state. Raises ``CommandFailed``."""
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise CommandFailed(f"--state is no JSON: {error}") from None

@@ -10,12 +10,10 @@ from pathlib import Path
 
 import click
 
+from agui_container.aws.deploy.aws import Aws
 from agui_container.cli.control_characters import without_controls
 from agui_container.cli.deploy import Work, endpoint_option, explained, name_option, region_option
-from agui_container.cli.failure import CommandFailed
 from agui_container.cli.options import config_option
-from agui_container.deploy.aws import Aws
-from agui_container.deploy.existing import ExistingReader
 
 LOG_GROUP = "/aws/bedrock-agentcore/runtimes/{runtime}-{endpoint}"
 UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
@@ -53,10 +51,7 @@ def logs(
     """Print what the containers of a deployed runtime have logged."""
     with explained():
         work = Work.named(config, {"name": name, "region": region}, endpoint)
-        runtime = ExistingReader(work.aws, work.wanted).runtime()
-        if runtime is None:
-            raise CommandFailed(f"runtime {work.wanted.name} does not exist. `agui deploy` makes it.")
-        group = LOG_GROUP.format(runtime=runtime["agentRuntimeId"], endpoint=endpoint)
+        group = LOG_GROUP.format(runtime=work.runtime()["agentRuntimeId"], endpoint=endpoint)
         start = int((time.time() - since) * 1_000)
         seen: set[str] = set()
         while True:
@@ -72,11 +67,7 @@ def logs(
 
 def read_lines(aws: Aws, group: str, start: int, pattern: str | None) -> Iterator[tuple[str, int, str]]:
     """Yield id, time in milliseconds and text of each line. A group that does not exist yet has none."""
-    page: dict[str, object] = {"filterPattern": pattern} if pattern else {}
-    while True:
-        found = aws.find("logs", "FilterLogEvents", {"logGroupName": group, "startTime": start, **page})
-        for event in found["events"] if found else ():
+    named = {"logGroupName": group, "startTime": start, **({"filterPattern": pattern} if pattern else {})}
+    for page in aws.pages("logs", "FilterLogEvents", named):
+        for event in page["events"]:
             yield event["eventId"], event["timestamp"], event["message"].rstrip("\n")
-        if not found or not found.get("nextToken"):
-            return
-        page["nextToken"] = found["nextToken"]

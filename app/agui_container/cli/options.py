@@ -21,5 +21,3 @@ token_option = click.option(
 )
 session_option = click.option("--session", "session_id", metavar="ID", help="Use this AgentCore session.")
 ws_option = click.option("--ws", "websocket", is_flag=True, help="Use WebSocket in place of SSE.")
-
-url_option = click.option("--url", metavar="URL|ARN", help="Ask this server, in place of the database of AGUI_STORE.")

@@ -5,7 +5,6 @@ make tens of thousands of objects that stay.
 """
 
 import gc
-import socket
 import sys
 from pathlib import Path
 
@@ -25,24 +24,11 @@ def serve(agent: str | None, host: str | None, port: int | None, config: Path | 
     Settings are AGUI_* variables, or lines of agui.toml in the working folder.
     """
     make_current_folder_importable()
-    return serve_agent(agent, config, host=host, port=port)
-
-
-def serve_agent(
-    agent: str | None,
-    config: Path | None,
-    *,
-    host: str | None,
-    port: int | None = None,
-    store: str | None = None,
-    sockets: list[socket.socket] | None = None,
-) -> int:
-    """Serve an agent and return the exit status. The arguments are those of ``run_server``."""
     gc.disable()
     try:
         from agui_container.server.run import run_server  # noqa: PLC0415 - see above
 
-        return run_server(agent, config=config, sockets=sockets, host=host, port=port, store=store)
+        return run_server(agent, config=config, host=host, port=port)
     finally:
         gc.enable()
 

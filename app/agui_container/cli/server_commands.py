@@ -1,31 +1,140 @@
-"""Commands of a running server, for the operations that users have: the other place besides the database."""
+"""``agui threads``, ``agui runs`` and ``agui feedback``: what a server keeps for the caller.
 
-import asyncio
+Rules:
+
+- The caller is whom the token names. A server without tokens has one caller.
+- Lists are JSON lines. An error is one line on the standard error, with exit status 2.
+"""
+
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import wraps
+from pathlib import Path
+
+import click
 
 from agui_client import AgentClientError, Session
+from agui_container.cli.control_characters import without_controls
+from agui_container.cli.export import as_markdown, export
 from agui_container.cli.failure import CommandFailed, error_text
-from agui_container.cli.shared_stores import print_json
+from agui_container.cli.options import session_option, token_option
+from agui_container.cli.signals import run_command
 from agui_container.cli.target import AT_ONCE, open_target
 
 
-def run_with_server(url: str, token: str | None, work: Callable[[Session], Awaitable[None]]) -> None:
-    """Run a command on a server. Raises ``CommandFailed`` if the server cannot be reached or refuses it."""
+@click.group()
+def threads() -> None:
+    """List, show, export, rename and delete threads of a server."""
 
-    async def run() -> None:
-        async with open_target(url, AT_ONCE, token=token) as target, Session(target.url, **target.options) as session:
-            await work(session)
 
-    try:
-        asyncio.run(run())
-    except AgentClientError as error:
-        raise CommandFailed(error_text(error)) from None
-    except ValueError as error:
-        raise CommandFailed(str(error)) from None
+@click.group()
+def runs() -> None:
+    """List and cancel runs of a server."""
+
+
+@click.group()
+def feedback() -> None:
+    """List feedback of a server."""
+
+
+def on_server(work: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """Add the arguments that name a server, and call a function with a session of the server, of ``thread`` if any."""
+
+    @wraps(work)
+    def run(
+        server: str, token: str | None, session_id: str | None, thread: str | None = None, **arguments: object
+    ) -> None:
+        async def connected() -> None:
+            async with (
+                open_target(server, AT_ONCE, token=token, session_id=session_id) as target,
+                Session(target.url, thread_id=thread, **target.options) as session,
+            ):
+                await work(session, **arguments)
+
+        try:
+            run_command(connected())
+        except AgentClientError as error:
+            raise CommandFailed(error_text(error)) from None
+        except ValueError as error:
+            raise CommandFailed(str(error)) from None
+
+    return click.argument("server")(token_option(session_option(run)))
+
+
+@threads.command("list")
+@on_server
+async def list_threads(session: Session) -> None:
+    """List threads as JSON lines, the last changed first."""
+    async for thread in each_listed(session, "threads.list", "threads"):
+        print_json(thread)
+
+
+@threads.command("show")
+@on_server
+@click.argument("thread")
+async def show_thread(session: Session) -> None:
+    """Print a thread as Markdown."""
+    click.echo(without_controls(as_markdown(await session.refresh())))
+
+
+@threads.command("export")
+@on_server
+@click.argument("thread")
+@click.argument("file", type=click.Path(path_type=Path))
+async def export_thread(session: Session, file: Path) -> None:
+    """Write a thread to FILE: as JSON if its name ends with .json, otherwise as Markdown."""
+    export(await session.refresh(), file)
+
+
+@threads.command("rename")
+@on_server
+@click.argument("thread")
+@click.argument("title", required=False)
+async def rename_thread(session: Session, title: str | None) -> None:
+    """Give a thread a title. Without TITLE it has none."""
+    await session.rename(title)
+
+
+@threads.command("delete")
+@on_server
+@click.argument("thread")
+async def delete_thread(session: Session) -> None:
+    """Delete a thread and everything that belongs to it, and cancel its active run."""
+    await session.delete()
+
+
+@runs.command("list")
+@on_server
+@click.option("--all", "include_ended", is_flag=True, help="Include ended runs.")
+async def list_runs(session: Session, *, include_ended: bool) -> None:
+    """List open runs of the caller as JSON lines, newest first."""
+    async for run in each_listed(session, "runs.list", "runs"):
+        if include_ended or "endedAt" not in run:
+            print_json(run)
+
+
+@runs.command("cancel")
+@on_server
+@click.argument("thread")
+@click.argument("run")
+async def cancel_run(session: Session, run: str) -> None:
+    """Cancel a run. Its THREAD and RUN are those of the list."""
+    print_json(await session.command("cancel", threadId=session.thread_id, runId=run))
+
+
+@feedback.command("list")
+@on_server
+async def list_feedback(session: Session) -> None:
+    """List all feedback of the caller as JSON lines, thread by thread."""
+    async for thread in each_listed(session, "threads.list", "threads"):
+        view = await session.command("threads.get", threadId=thread["threadId"], messages=False)
+        given = view.get("feedback")
+        for each in given if isinstance(given, list) else ():
+            print_json({"threadId": thread["threadId"], **each})
 
 
 async def each_listed(session: Session, command: str, name: str) -> AsyncIterator[Mapping[str, object]]:
-    """Yield what a command lists under a name, page by page."""
+    """Yield the rows that a command lists under a name, page by page."""
     page: dict[str, object] = {}
     while True:
         listed = await session.command(command, **page)
@@ -37,22 +146,6 @@ async def each_listed(session: Session, command: str, name: str) -> AsyncIterato
         page = {"page": listed["next"]}
 
 
-async def print_runs_of(session: Session, *, include_ended: bool) -> None:
-    """Print the runs that a server lists for its caller."""
-    async for run in each_listed(session, "runs.list", "runs"):
-        if include_ended or "endedAt" not in run:
-            print_json(run)
-
-
-async def cancel_run_of(session: Session, thread_id: str, run_id: str) -> None:
-    """Cancel a run of a server. Raises ``AgentClientError``."""
-    print_json(await session.command("cancel", threadId=thread_id, runId=run_id))
-
-
-async def print_feedback_of(session: Session) -> None:
-    """Print the feedback that the caller of a server has given."""
-    async for thread in each_listed(session, "threads.list", "threads"):
-        view = await session.command("threads.get", threadId=thread["threadId"], messages=False)
-        given = view.get("feedback")
-        for each in given if isinstance(given, list) else ():
-            print_json({"threadId": thread["threadId"], **each})
+def print_json(facts: Mapping[str, object]) -> None:
+    """Print one line of JSON without the values that are None."""
+    click.echo(json.dumps({name: value for name, value in facts.items() if value is not None}))

@@ -15,32 +15,36 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Signals that end a command. Windows has no SIGHUP."""
 
 
 def run_command(work: Coroutine[object, object, T]) -> T:
     """Run a command on an event loop. Raises ``SystemExit`` with the shell's status for a signal that ends it."""
-    received: list[signal.Signals] = []
+    received: list[int] = []
 
     async def run() -> T:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
-        def end(number: signal.Signals) -> None:
+        def end(number: int, _: object) -> None:
             received.append(number)
             if task is not None:
-                task.cancel()
+                loop.call_soon_threadsafe(task.cancel)
 
         for number in ENDINGS:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
-                loop.add_signal_handler(number, end, number)
+                signal.signal(number, end)
         return await work
 
     try:
-        return asyncio.run(run())
+        result = asyncio.run(run())
     except asyncio.CancelledError:
         if not received:
             raise
-        raise SystemExit(128 + received[0]) from None
+    else:
+        if not received:
+            return result
+    raise SystemExit(128 + received[0])
 
 
 @contextmanager

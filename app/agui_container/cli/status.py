@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
+from agui_container.aws.deploy.deployment import DEFAULT_ENDPOINT
+from agui_container.aws.deploy.versions import CONTROL, live_versions
 from agui_container.cli.deploy import Work, explained, name_option, region_option
-from agui_container.cli.failure import CommandFailed
 from agui_container.cli.options import config_option
-from agui_container.deploy.existing import CONTROL, ExistingReader
 
 
 @click.command()
@@ -29,14 +29,12 @@ def status(name: str | None, region: str | None, config: Path | None, *, as_json
 
 
 def read_status(name: str | None, region: str | None, config: Path | None) -> dict[str, object]:
-    """Return what is known about a runtime. Raises ``CommandFailed`` if there is none."""
+    """Return what is known about a runtime. Raises ``DeployRefused`` if there is none."""
     work = Work.named(config, {"name": name, "region": region})
-    reader = ExistingReader(work.aws, work.wanted)
-    runtime = reader.runtime()
-    if runtime is None:
-        raise CommandFailed(f"runtime {work.wanted.name} does not exist. `agui deploy` makes it.")
+    runtime = work.runtime()
     named = {"agentRuntimeId": runtime["agentRuntimeId"]}
-    versions = work.aws.call(CONTROL, "ListAgentRuntimeVersions", named)["agentRuntimes"]
+    versions = live_versions(work.aws, runtime)
+    made = work.aws.call(CONTROL, "ListAgentRuntimeVersions", named)["agentRuntimes"]
     artifact = runtime["agentRuntimeArtifact"].get("containerConfiguration", {})
     return {
         "name": runtime["agentRuntimeName"],
@@ -46,6 +44,6 @@ def read_status(name: str | None, region: str | None, config: Path | None) -> di
         "version": runtime["agentRuntimeVersion"],
         "image": artifact.get("containerUri", ""),
         "updated": str(runtime["lastUpdatedAt"]),
-        "endpoints": {each["name"]: each.get("liveVersion") for each in reader.endpoints(runtime["agentRuntimeId"])},
-        "versions": sorted((int(each["agentRuntimeVersion"]) for each in versions), reverse=True)[:10],
+        "endpoints": {name: version for name, version in versions.items() if name != DEFAULT_ENDPOINT},
+        "versions": sorted((int(each["agentRuntimeVersion"]) for each in made), reverse=True)[:10],
     }

@@ -19,7 +19,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
 from urllib.parse import urlsplit, urlunsplit
 
 import click
@@ -47,7 +46,7 @@ PROBE_SECONDS = 0.05
 AT_ONCE = Retry(give_up_after=0)
 """For commands that fail when the first attempt to connect does."""
 
-target_argument = click.argument("target", metavar="[URL|ARN|MODULE:ATTRIBUTE]", default=LOCAL_SERVER)
+server_argument = click.argument("server", default=LOCAL_SERVER)
 
 
 class Target(Struct, frozen=True):
@@ -57,11 +56,13 @@ class Target(Struct, frozen=True):
         name: how the user named it.
         url: URL of the server, of HTTP or WebSocket.
         options: options of its sessions.
+        read_log: returns the errors that an agent of this command has logged since the last call, with its tracebacks.
     """
 
     name: str
     url: str
     options: SessionOptions
+    read_log: Callable[[], str] = str
 
 
 @asynccontextmanager
@@ -77,8 +78,8 @@ async def open_target(
     if token:
         options["token"] = token
     if MODULE.fullmatch(name):
-        async with _serve(name) as url:
-            yield Target(name, with_transport(url, websocket=websocket), options)
+        async with _serve(name) as (url, read_log):
+            yield Target(name, with_transport(url, websocket=websocket), options, read_log)
         return
     url = with_transport(name, websocket=websocket)
     if session_id or agentcore_region(url):
@@ -131,51 +132,52 @@ def with_transport(name: str, *, websocket: bool) -> str:
 
 
 @asynccontextmanager
-async def _serve(agent: str) -> AsyncIterator[str]:
-    port = _free_port()
+async def _serve(agent: str) -> AsyncIterator[tuple[str, Callable[[], str]]]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
     command = [sys.executable, "-m", "agui_container", "serve", agent, "--host", "127.0.0.1", "--port", str(port)]
-    with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(  # noqa: ASYNC220, S603 - it returns at once; the agent is what the user named
-            command, env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-        )
-        url = f"http://127.0.0.1:{port}"
-        try:
-            await _wait_until_ready(process, url, log)
-            yield url
-        finally:
-            process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                await asyncio.to_thread(process.wait, STOP_SECONDS)
-            process.kill()
-            process.wait()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log"
+        with path.open("wb") as log, path.open(encoding="utf-8", errors="replace") as written:
+            process = subprocess.Popen(  # noqa: ASYNC220, S603 - it returns at once; the agent is what the user named
+                command, env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+            url = f"http://127.0.0.1:{port}"
+            try:
+                if not await _is_ready(process, url):
+                    raise CommandFailed(f"The agent could not be served.\n{written.read().strip()}")
+                yield url, lambda: written.read().strip()
+            finally:
+                process.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    await asyncio.to_thread(process.wait, STOP_SECONDS)
+                process.kill()
+                process.wait()
 
 
 def environment() -> Mapping[str, str]:
-    """Return the variables of a served agent, with the database of the project. Raises ``CommandFailed``."""
+    """Return the variables of a served agent: the database of the project, and a log of errors only.
+
+    Raises:
+        CommandFailed: the settings are wrong.
+    """
     try:
         _, origins = load_with_origins()
     except SettingsError as error:
         raise CommandFailed(f"The agent could not be served.\ncannot start: {error}") from None
     store = project_store(origins)
-    return {**os.environ, "AGUI_STORE": store} if store else os.environ
+    return {**os.environ, "AGUI_LOG_LEVEL": "error", **({"AGUI_STORE": store} if store else {})}
 
 
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
-
-
-async def _wait_until_ready(process: "subprocess.Popen[bytes]", url: str, log: IO[bytes]) -> None:
+async def _is_ready(process: "subprocess.Popen[bytes]", url: str) -> bool:
+    """Wait until the server answers, or has ended. Raises ``CommandFailed`` if it does neither."""
     try:
         async with asyncio.timeout(START_SECONDS), httpx.AsyncClient(trust_env=False) as http:
             while process.poll() is None:
                 with suppress(httpx.TransportError):
                     (await http.get(f"{url}/ping")).raise_for_status()
-                    return
+                    return True
                 await asyncio.sleep(PROBE_SECONDS)
     except TimeoutError:
         raise CommandFailed(f"The agent did not start within {START_SECONDS:g} s.") from None
-    log.seek(0)
-    raise CommandFailed(f"The agent could not be served.\n{log.read().decode(errors='replace').strip()}")
+    return False

@@ -1,5 +1,4 @@
-"""Runs: start, order, log, read, cancel and end. Async and independent of transports.
+"""Many runs: the door, admission, queues, threads, views, health and drain. Independent of transports.
 
-Rule: imports ``ports``, ``protocol``, ``runtime`` and ``telemetry`` only. A run does not depend on a request; a request
-only reads its log.
+Rule: a run does not depend on a request; a request registers it and reads its log.
 """

@@ -11,16 +11,7 @@ from agui_container.ports import Clock
 
 
 class Health:
-    """Health of one process. ``RunRegistry`` reports the open work.
-
-    Args:
-        clock: source of time.
-        has_other_work: True while the agent has open work that the engine does not know of.
-
-    Attributes:
-        ready: True after the end of initialisation.
-        started_at: end of initialisation in Unix seconds, or None.
-    """
+    """Health of one process, ``ready`` after the initialisation. ``RunRegistry`` reports the open work."""
 
     def __init__(self, clock: Clock, has_other_work: Callable[[], bool] = lambda: False) -> None:
         self._clock = clock
@@ -32,7 +23,6 @@ class Health:
         self._changed_at = 0
 
     def start(self) -> None:
-        """Set the process to ready, at the end of initialisation."""
         self.ready = True
         self.started_at = self._clock.time()
         self._changed_at = int(self._clock.time())
@@ -45,16 +35,20 @@ class Health:
 
     def _refresh(self) -> None:
         busy, now = self._has_own_work or self._has_other_work(), int(self._clock.time())
-        if busy != self._busy.is_set():
+        if busy != self.is_busy:
             (self._busy.set if busy else self._busy.clear)()
             self._changed_at = now
         self._changed_at = min(self._changed_at, now)  # the clock may have been set back
 
+    @property
+    def is_busy(self) -> bool:
+        """True while there is open work, as far as ``update`` and ``report`` know."""
+        return self._busy.is_set()
+
     async def wait_busy(self) -> None:
-        """Wait until the process is busy."""
         await self._busy.wait()
 
     def report(self) -> dict[str, str | int]:
         """Return the body of ``/ping`` in AgentCore's spelling. ``time_of_last_update`` is in Unix seconds."""
         self._refresh()
-        return {"status": "HealthyBusy" if self._busy.is_set() else "Healthy", "time_of_last_update": self._changed_at}
+        return {"status": "HealthyBusy" if self.is_busy else "Healthy", "time_of_last_update": self._changed_at}

@@ -1,14 +1,15 @@
 """Warnings about code that blocks the event loop while runs are open.
 
-Rule: an idle process is not woken. Its timers are also late whenever the platform freezes it, which is no fault.
+Rule: an idle process is not woken. A timer that is late because the platform has frozen the process is no fault: it is
+neither measured nor logged.
 """
 
 import asyncio
 import logging
-import time
 
+from agui_container.engine.clocks import AwakeClock
 from agui_container.engine.health import Health
-from agui_container.engine.registry.registry import RunRegistry
+from agui_container.engine.registry import RunRegistry
 from agui_container.runtime.log_values import format_fields
 from agui_container.telemetry import LOOP_LAG
 
@@ -25,30 +26,37 @@ logger = logging.getLogger(__name__)
 
 
 class LoopMonitor:
-    """Measures how late a timer of the event loop is, for metrics and for the log.
+    """Measures how late a timer of the event loop is, for metrics and for the log."""
 
-    Args:
-        health: the process is measured while it is busy.
-        registry: the runs that a warning names.
-    """
-
-    def __init__(self, health: Health, registry: RunRegistry) -> None:
+    def __init__(self, health: Health, registry: RunRegistry, clock: AwakeClock | None = None) -> None:
         self._health = health
         self._registry = registry
+        self._clock = clock or AwakeClock()
 
     async def run(self) -> None:
-        """Measure until cancelled. The owner awaits this."""
-        while True:
-            await self._health.wait_busy()
-            runs = self._registry.active_run_ids(SHOWN_RUNS)  # now, because a run may end in the step that blocks
-            expected_at = time.monotonic() + INTERVAL_SECONDS
-            await asyncio.sleep(INTERVAL_SECONDS)
-            delay = time.monotonic() - expected_at
-            LOOP_LAG.record(max(0.0, delay), {})
-            if delay > BLOCKED_SECONDS:
-                self._warn(delay, runs)
+        try:
+            while True:
+                await self._health.wait_busy()
+                with self._clock.running():
+                    while self._health.is_busy:
+                        await self._measure()
+        finally:
+            self._clock.close()
+
+    async def _measure(self) -> None:
+        runs = self._registry.open_run_ids(SHOWN_RUNS)  # now, because a run may end in the step that blocks
+        began, awake_before = self._clock.read()
+        await asyncio.sleep(INTERVAL_SECONDS)
+        now, awake = self._clock.read()
+        elapsed = now - began
+        if elapsed - (awake - awake_before) > INTERVAL_SECONDS:
+            return  # the process was frozen
+        delay = max(0.0, elapsed - INTERVAL_SECONDS)
+        LOOP_LAG.record(delay, {})
+        if delay > BLOCKED_SECONDS:
+            self._warn(delay, runs)
 
     def _warn(self, delay: float, runs: list[str]) -> None:
-        run_ids = dict.fromkeys([*runs, *self._registry.active_run_ids(SHOWN_RUNS)])
+        run_ids = dict.fromkeys([*runs, *self._registry.open_run_ids(SHOWN_RUNS)])
         fields = {"seconds": f"{delay:.1f}", "open_runs": self._registry.open_count, "runs": ",".join(run_ids)}
         logger.warning("event loop blocked %s", format_fields(fields))

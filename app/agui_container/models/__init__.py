@@ -21,8 +21,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from agui_container.models.bedrock import BedrockModel, BedrockOptions, CachePlace, Guardrail
+    from agui_container.models.failures import RetryPolicy
     from agui_container.models.offline import OfflineModel
-    from agui_container.models.openai import OpenAIModel, OpenAIOptions, RetryPolicy
+    from agui_container.models.openai import OpenAIModel, OpenAIOptions
 else:
     __getattr__ = lazy_attributes(
         __name__,
@@ -34,11 +35,10 @@ else:
             "OfflineModel": "models.offline",
             "OpenAIModel": "models.openai",
             "OpenAIOptions": "models.openai",
-            "RetryPolicy": "models.openai",
+            "RetryPolicy": "models.failures",
         },
     )
 
 
 def __dir__() -> list[str]:
-    """Return the public names, also those that are not imported yet."""
     return sorted(__all__)

@@ -22,5 +22,4 @@ WINDOWS: tuple[tuple[re.Pattern[str], int], ...] = (
 
 
 def known_window(name: str) -> int | None:
-    """Return the context window of a model in tokens, or None for a model that is not listed."""
     return next((tokens for pattern, tokens in WINDOWS if pattern.search(name)), None)

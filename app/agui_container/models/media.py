@@ -17,6 +17,7 @@ import struct
 from ag_ui.core import ContentPart, TextPart
 
 from agui_container.ports import MediaDroppedDelta
+from agui_container.ports.files import handle_of
 from agui_container.protocol.content_parts import plain_base64
 from agui_container.runtime.log_values import format_fields
 
@@ -29,7 +30,6 @@ _SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
 
 
 def decode_base64(value: str) -> bytes | None:
-    """Decode base64 in any of its spellings. Return None if ``value`` is not base64."""
     plain = plain_base64(value)
     return None if plain is None else base64.b64decode(plain)
 
@@ -39,13 +39,11 @@ TEXT_TYPES = frozenset({"json", "xml", "yaml", "x-yaml", "toml", "sql", "javascr
 
 
 def is_text(mime_type: str) -> bool:
-    """Return True if files of a media type are text, such as source code."""
     kind, _, subtype = mime_type.partition("/")
     return kind == "text" or (kind == "application" and (subtype in TEXT_TYPES or subtype.endswith(("+json", "+xml"))))
 
 
 def decode_text(data: bytes) -> str | None:
-    """Return the text of a file in UTF-8, or None for other bytes."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -119,18 +117,18 @@ SIZE_READERS = {"png": _png, "gif": _gif, "webp": _webp, "jpeg": _jpeg}
 
 logger = logging.getLogger(__name__)
 
-NOT_INLINE = "only inline data is used, nothing is fetched"
+NO_FILE = "this server has no such file"
+NOT_INLINE = "only inline data and files of this server are used, nothing is fetched"
 NOT_BASE64 = "not base64"
 """Reasons that every model has."""
 
 
+def why_not_inline(part: ContentPart) -> str:
+    """Return why a part without inline data cannot be used."""
+    return NO_FILE if handle_of(part) else NOT_INLINE
+
+
 class DroppedMedia:
-    """Dropped parts of one request.
-
-    Attributes:
-        reports: a report of each dropped part, in order.
-    """
-
     def __init__(self) -> None:
         self.reports: list[MediaDroppedDelta] = []
 

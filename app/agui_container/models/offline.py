@@ -16,9 +16,11 @@ from ag_ui.core import AssistantMessage, ContentPart, Message, TextPart, TokenUs
 from msgspec import Struct
 
 from agui_container.ports import Delta, Prompt, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
-from agui_container.protocol.conversation.transcript import has_failed
+from agui_container.ports.tool import for_models
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.offload import offload_if_large
+from agui_core.transcript import has_failed
+from agui_core.turns import calls_of
 
 MAX_DELTAS = 400_000
 MAX_SECONDS = 3600.0
@@ -32,8 +34,6 @@ class Say(Struct, frozen=True):
 
 
 class Reason(Struct, frozen=True):
-    """Reasoning, streamed word by word."""
-
     text: str
 
 
@@ -81,14 +81,12 @@ def make_plan(messages: Sequence[Message], tools: Tools) -> Plan:
 
 
 def text_of(content: str | Sequence[ContentPart] | None) -> str:
-    """Return the text of a message's content. Other parts are ignored."""
     if content is None or isinstance(content, str):
         return content or ""
     return "\n".join(part.text for part in content if isinstance(part, TextPart))
 
 
 def last_user_text(messages: Sequence[Message]) -> str:
-    """Return the trimmed text of the last user message, or an empty string if there is none."""
     texts = (text_of(message.content) for message in reversed(messages) if isinstance(message, UserMessage))
     return next(texts, "").strip()
 
@@ -97,7 +95,6 @@ def last_user_text(messages: Sequence[Message]) -> str:
 
 
 def trailing_results(messages: Sequence[Message]) -> list[ToolMessage]:
-    """Return the tool messages that end the conversation, in order."""
     results: list[ToolMessage] = []
     for message in reversed(messages):
         if not isinstance(message, ToolMessage):
@@ -107,19 +104,13 @@ def trailing_results(messages: Sequence[Message]) -> list[ToolMessage]:
 
 
 def describe_results(messages: Sequence[Message], results: Sequence[ToolMessage]) -> str:
-    """Describe all results in one sentence. Errors are described as failed calls."""
-    names = {
-        call.id: call.function.name
-        for message in messages
-        if isinstance(message, AssistantMessage)
-        for call in message.tool_calls or ()
-    }
+    names = {call.id: call.function.name for message in messages for call in calls_of(message)}
     sentence = ", and ".join(_describe_result(names.get(result.tool_call_id, "the tool"), result) for result in results)
     return sentence[0].upper() + sentence[1:] + "."
 
 
 def _describe_result(name: str, result: ToolMessage) -> str:
-    content = text_of(result.content).strip()
+    content = text_of(for_models(result.content)).strip()
     if has_failed(result):
         error = (result.error or content).removeprefix("Error:").strip().rstrip(".")
         return f"the call of {name} failed: {error or 'no reason was given'}"
@@ -243,13 +234,8 @@ class OfflineModel:
     """No limit: the model takes a prompt of any length."""
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Delta, None]:
-        """Stream the plan for ``prompt`` step by step, then report the usage.
-
-        Raises:
-            AppError: ``MODEL_ERROR`` if the plan has a ``Fail`` step.
-        """
         size, tools = _size(prompt), {tool.name for tool in prompt.tools}
-        steps = await offload_if_large("", size, make_plan, prompt.messages, tools)
+        steps = await offload_if_large(size, make_plan, prompt.messages, tools)
         calls = 0
         for step in steps:
             if isinstance(step, Repeat):
@@ -265,10 +251,9 @@ class OfflineModel:
                 for piece in _pieces(step, calls):
                     yield piece
                 calls += isinstance(step, CallTool)
-        yield UsageDelta(await offload_if_large("", size, usage_of, prompt, steps))
+        yield UsageDelta(await offload_if_large(size, usage_of, prompt, steps))
 
     def count(self, text: str) -> int:
-        """Return the number of words in ``text``, counted as in the usage."""
         return _words((text,))
 
 
@@ -283,7 +268,6 @@ def _pieces(step: Say | Reason | CallTool, index: int) -> Iterator[Delta]:
 
 
 def _size(prompt: Prompt) -> int:
-    """Return the number of characters that the work on a prompt depends on."""
     return sum(MESSAGE_COST + sum(map(len, _texts(message))) for message in prompt.messages)
 
 
@@ -311,10 +295,7 @@ def _words(texts: Iterable[str]) -> int:
 
 
 def count_words(text: str) -> int:
-    """Return the number of words in ``text``.
-
-    The text is split in pieces, because one long split would hold the interpreter lock and block the event loop.
-    """
+    """Split the text in pieces, because one long split would hold the interpreter lock and block the event loop."""
     words, in_word = 0, False
     for start in range(0, len(text), PIECE_LENGTH):
         piece = text[start : start + PIECE_LENGTH]
@@ -325,7 +306,7 @@ def count_words(text: str) -> int:
 
 def _texts(message: Message) -> tuple[str, ...]:
     if isinstance(message, AssistantMessage):
-        calls = (f"{call.function.name} {call.function.arguments}" for call in message.tool_calls or ())
+        calls = (f"{call.function.name} {call.function.arguments}" for call in calls_of(message))
         return message.content or "", *calls
     if isinstance(message, (UserMessage, ToolMessage)):
         return (text_of(message.content),)

@@ -75,11 +75,7 @@ def wire_names(names: Iterable[str]) -> dict[str, str]:
 
 
 class ProviderTools:
-    """Conversion of tools for one provider, with the memory of those that it has refused.
-
-    Args:
-        property_name: pattern of the names of properties that the provider takes; None if it takes all.
-    """
+    """Conversion of tools for one provider, with the memory of those that it has refused."""
 
     def __init__(self, property_name: re.Pattern[str] | None = None) -> None:
         self._property_name = property_name
@@ -87,7 +83,7 @@ class ProviderTools:
         """Limit of the description of a refused tool, 0 if it is left out. A tool that changes is offered again."""
 
     def convert(self, tools: Sequence[ToolSpec]) -> dict[str, ToolSpec]:
-        """Return the tools to send, by wire name. Of tools with the same wire name the first wins."""
+        """Of tools with the same wire name the first wins."""
         by_name: dict[str, ToolSpec] = {}
         for tool in tools:
             by_name.setdefault(wire_name(tool.name), tool)
@@ -99,10 +95,7 @@ class ProviderTools:
         }
 
     def learn(self, error: str, tools: Sequence[ToolSpec], sent: Mapping[str, ToolSpec]) -> ToolRefusal | None:
-        """Remember the tool that a provider's error names. Return None if the error names none.
-
-        ``sent`` are the tools of the refused request, which ``convert`` has made of ``tools``.
-        """
+        """Return None if a provider's error names no tool. ``convert`` has made ``sent`` of ``tools``."""
         name = _named_tool(error, list(sent))
         if name is None:
             return None
@@ -123,7 +116,6 @@ def _shorten(tool: ToolSpec, limit: int | None) -> ToolSpec:
 
 
 def names_tool(error: str) -> bool:
-    """Return True if the error of a provider is about a tool."""
     return bool(_place(error) or _NAMED.search(error))
 
 
@@ -133,7 +125,6 @@ def _place(error: str) -> re.Match[str] | None:
 
 
 def _named_tool(error: str, sent: Sequence[str]) -> str | None:
-    """Return the wire name of the tool that an error names by its name or by its place in the request."""
     if (named := _NAMED.search(error)) and named["name"] in sent:
         return named["name"]
     place = _place(error)
@@ -186,7 +177,6 @@ def _variants(root: Schema) -> Iterator[tuple[Schema, bool]]:
 
 
 def _resolve(schema: Schema, root: Schema) -> Schema:
-    """Return the schema that a reference within the same document means, or the schema itself."""
     reference = schema.get("$ref")
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return schema

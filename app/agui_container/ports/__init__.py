@@ -24,11 +24,12 @@ from agui_container.ports.agent import (
     Tool,
     ToolCaller,
     ToolContent,
+    TurnFacts,
     current_run,
     interrupts_of,
     session_label,
+    thread_key,
 )
-from agui_container.ports.goals import Goal, GoalRecord, GoalRecords, GoalStatus
 from agui_container.ports.model import (
     ContextWindowed,
     Delta,
@@ -46,8 +47,10 @@ from agui_container.ports.model import (
 )
 from agui_container.ports.policy import CallRules, Permission, Policy, PolicyDecision, allow_all
 from agui_container.ports.tool import (
+    Instructed,
     Previewing,
     Resumable,
+    SelfStarting,
     StrictlyChecked,
     Suspension,
     ToolError,
@@ -55,7 +58,7 @@ from agui_container.ports.tool import (
     ToolSuspension,
     consent_question,
 )
-from agui_container.protocol.expander import MessageText
+from agui_core.expander import MessageText
 
 __all__ = [
     "CURRENT_RUN",
@@ -69,10 +72,7 @@ __all__ = [
     "Delta",
     "Emit",
     "EncryptedDelta",
-    "Goal",
-    "GoalRecord",
-    "GoalRecords",
-    "GoalStatus",
+    "Instructed",
     "Item",
     "MediaDroppedDelta",
     "MessageText",
@@ -90,6 +90,7 @@ __all__ = [
     "RunInterrupted",
     "RunLimits",
     "RunState",
+    "SelfStarting",
     "StopDelta",
     "StopReason",
     "StrictlyChecked",
@@ -105,10 +106,12 @@ __all__ = [
     "ToolError",
     "ToolSource",
     "ToolSuspension",
+    "TurnFacts",
     "UsageDelta",
     "allow_all",
     "consent_question",
     "current_run",
     "interrupts_of",
     "session_label",
+    "thread_key",
 ]

@@ -5,20 +5,24 @@ Rule: nothing here depends on a transport, a store, a model or a framework.
 
 import asyncio
 import hashlib
+import json
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from ag_ui.core import BaseEvent, ContentPart, Interrupt, RunAgentInput, StateDeltaEvent, StateSnapshotEvent, TokenUsage
 from ag_ui.core import Tool as ToolSpec
 
 from agui_container.ports.auth import Principal
 from agui_container.ports.call_slots import CallSlots
+from agui_container.ports.files import File, no_file
 from agui_container.ports.policy import CallRules
-from agui_container.protocol.expander import MessageText
+from agui_container.ports.records import ThreadNote
+from agui_core.expander import MessageText
 
 Item = BaseEvent | MessageText | str
 """Output of an agent: any ``ag_ui.core`` event, text for an open message, or a string of assistant text."""
@@ -68,6 +72,11 @@ def session_label(session_id: str) -> str:
     The id itself is a credential where no token is required.
     """
     return f"sha256-{hashlib.sha256(session_id.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+def thread_key(owner: str, thread_id: str) -> str:
+    """Return a digest of both: two owners may use the same thread id, and neither shows in it."""
+    return f"thread-{hashlib.sha256(json.dumps([owner, thread_id]).encode()).hexdigest()}"
 
 
 class Timer(Protocol):
@@ -179,12 +188,13 @@ def interrupts_of(error: BaseException) -> Sequence[Interrupt]:
     return list({each.id: each for part in parts for each in part}.values()) if all(parts) else ()
 
 
-class PendingResult(Protocol):
-    """Result of a call of ``RunContext.call_tool``. Await it on the event loop, or take ``result()`` in a thread."""
+class PendingResult(Coroutine[Any, Any, "ToolContent"]):
+    """Result of a call of ``RunContext.call_tool``. Await it on the event loop, or take ``result()`` in a thread.
 
-    def __await__(self) -> "Generator[object, None, ToolContent]":
-        """Wait for the result."""
+    It is a coroutine, so that ``asyncio.create_task`` takes it.
+    """
 
+    @abstractmethod
     def result(self) -> "ToolContent":
         """Block until the call has ended. Only for code in a thread, such as a plain generator."""
 
@@ -212,6 +222,30 @@ def _no_tools(name: str, arguments: Mapping[str, object] | None = None, *, call_
     raise RuntimeError("ctx.call_tool belongs to the agent of the run: tools and subagents have none.")
 
 
+@dataclass(slots=True)
+class TurnFacts:
+    """Facts of a run about the turn to which it belongs. The engine and the gate for tool calls share them.
+
+    A turn lasts from a message of the user to the success, failure or cancellation of its answer.
+
+    Attributes:
+        notes: stored notes of the thread's journal at the start of the run; None if they were not read.
+        new_ids: ids of the messages that this run has brought to the thread; None if all are new.
+        stored_interrupts: ids of the interrupts that the agent has stored itself. The engine stores the others.
+        started_calls: ids of the tool calls that were started. A call without a result at a failed or cancelled end
+            of the run gets one that says so.
+    """
+
+    notes: Sequence[ThreadNote] | None = None
+    new_ids: Collection[str] | None = None
+    stored_interrupts: set[str] = field(default_factory=set)
+    started_calls: set[str] = field(default_factory=set)
+
+    def is_new(self, message_id: str) -> bool:
+        """Return True if this run has brought the message to the thread."""
+        return self.new_ids is None or message_id in self.new_ids
+
+
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """Services and data for an agent or a tool during one run.
@@ -237,6 +271,9 @@ class RunContext:
         subagent_run_id: id of the subagent run; None in the run's own agent.
         part_of: id of the client's thread to which the thread of a subagent belongs; None in the run's own agent.
         call_tool: calls one of ``tools`` under the tool policy, with approvals. See ``ToolCaller``.
+        turn: facts about the turn of the run, for the gate of tool calls.
+        file: returns the file that a message of the caller names by its id, with its bytes. None if there is none (any
+            more). Raises ``AppError`` STORE_UNAVAILABLE.
     """
 
     thread_id: str
@@ -258,6 +295,8 @@ class RunContext:
     subagent_run_id: str | None = None
     part_of: str | None = None
     call_tool: ToolCaller = _no_tools
+    turn: TurnFacts = field(default_factory=TurnFacts)
+    file: Callable[[str], Awaitable[File | None]] = no_file
 
     @property
     def cancelled(self) -> bool:
@@ -281,6 +320,11 @@ class RunContext:
     def request_headers(self) -> Mapping[str, str]:
         """Forwarded headers, under the name that AWS's SDK gives them. ``Authorization`` is capitalised as there."""
         return {AUTHORIZATION if name == "authorization" else name: text for name, text in self.caller.headers.items()}
+
+    @property
+    def thread_key(self) -> str:
+        """Id of the thread that no other owner has. Memory of an agent or a framework belongs to it."""
+        return thread_key(self.caller.owner, self.thread_id)
 
     @property
     def workload_token(self) -> str | None:
@@ -318,13 +362,11 @@ class Agent(Protocol):
 
 @runtime_checkable
 class Responder(Protocol):
-    """An agent that only answers. It has nothing to do on a thread without messages.
+    """An agent that may only answer. Other agents may send the first message of a new thread."""
 
-    Other agents may send the first message of a new thread.
-    """
-
-    async def pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
-        """Return the agent's unanswered interrupts on this thread. Raises ``AppError`` STORE_UNAVAILABLE."""
+    @property
+    def only_answers(self) -> bool:
+        """True if the agent has nothing to do on a thread without messages."""
 
 
 @runtime_checkable

@@ -8,4 +8,8 @@ MEDIA_DROPPED = "media.dropped"
 MODEL_STOPPED = "model.stopped"
 TOOLS_UNAVAILABLE = "tools.unavailable"
 
+TOOLS_PROGRESS = "tools.progress"
+"""CUSTOM event of a running call. Its value has ``toolCallId``, ``progress``, ``total`` and ``message``. Threads do not
+keep it."""
+
 NOTICES = frozenset({CONTEXT_COMPACTED, MEDIA_DROPPED, MODEL_STOPPED, TOOLS_UNAVAILABLE})

@@ -16,11 +16,7 @@ MAX_SHOWN_NAME = 64
 
 
 def normalise_tools(tools: object) -> None:
-    """Replace the ``parameters`` of these tools by object schemas, in place.
-
-    Raises:
-        AppError: VALIDATION_ERROR, naming the field and the tool.
-    """
+    """Make the ``parameters`` of these tools object schemas, in place. Raises ``AppError`` VALIDATION_ERROR."""
     for at, tool in enumerate(tools if isinstance(tools, list) else ()):
         if isinstance(tool, dict):
             schema = object_schema(tool.get("parameters"))
@@ -30,15 +26,11 @@ def normalise_tools(tools: object) -> None:
 
 
 def schema_problem(name: object) -> str:
-    """Return the reason for which a tool is refused that has no object schema."""
     return f'the tool \'{str(name)[:MAX_SHOWN_NAME]}\' needs an object schema ("type": "object") or none.'
 
 
 def object_schema(parameters: object) -> dict[str, Any] | None:
-    """Return ``parameters`` as an object schema, or None if they are no schema of an object.
-
-    An empty list counts as an empty object, because PHP encodes both alike.
-    """
+    """Return None for no schema of an object. An empty list counts as an empty object: PHP encodes both alike."""
     if isinstance(parameters, str):
         parameters = _parsed(parameters)
         if not isinstance(parameters, dict):

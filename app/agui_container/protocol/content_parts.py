@@ -11,9 +11,10 @@ Sources: AG-UI spec 1.1, basic/run-input; the official client's ``legacy-content
 """
 
 import base64
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote_to_bytes
+
+from agui_container.protocol.strict_json import Warn
 
 MEDIA = frozenset({"image", "audio", "video"})
 KINDS = MEDIA | {"text", "document"}
@@ -30,8 +31,6 @@ WHITE_SPACE = b" \t\r\n\f\v"
 TO_STANDARD = bytes.maketrans(b"-_", b"+/")
 
 Json = dict[str, Any]
-Warn = Callable[[str], None]
-"""Function that logs a warning."""
 
 
 def migrate_parts(messages: object, warn: Warn) -> None:
@@ -60,10 +59,7 @@ def _migrate_part(part: Any, unknown: list[str]) -> Any:  # noqa: ANN401 - any J
 
 
 def _translate_binary(part: Json) -> Json | None:
-    """Return a ``binary`` part as an image, audio, video or document part. Its ``id`` is the handle of a file.
-
-    Return None if it has no data, URL and handle, or no media type.
-    """
+    """Return an image, audio, video or document part; None without a media type, or without data, URL and handle."""
     name = next((name for name in ("data", "url", "id") if part.get(name)), None)
     if name is None:
         return None
@@ -78,7 +74,7 @@ def _translate_binary(part: Json) -> Json | None:
 
 
 def inline_source(source: Json) -> Json:
-    """Return the source of a part with its inline data as plain base64. Other sources are returned unchanged."""
+    """Return the source with its inline data as plain base64. Other sources are returned unchanged."""
     kind, value = source.get("type"), source.get("value")
     if kind not in {"data", "url"} or not isinstance(value, str):
         return source
@@ -106,7 +102,7 @@ def read_data_url(url: str) -> tuple[str, str] | None:
 
 
 def plain_base64(value: str) -> str | None:
-    """Return base64 in the standard alphabet, padded and without white space. Return None if it is not base64."""
+    """Return base64 in the standard alphabet, padded and without white space, or None if it is malformed."""
     if not value.isascii():
         return None
     data = value.encode()

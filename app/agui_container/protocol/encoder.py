@@ -21,9 +21,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, ValidationError, from_json, to_json
 
-from agui_container.protocol.errors import IllegalEvent
-from agui_container.protocol.strict_json import replace_half_pairs, without_large_integers
-from agui_container.protocol.type_cache import TypeCache
+from agui_container.protocol.half_symbols import whole_value
+from agui_container.protocol.strict_json import without_large_integers
+from agui_core.expander import IllegalEvent
+from agui_core.type_cache import TypeCache
 
 MAX_EVENT_BYTES = 8_000_000
 """Maximum number of bytes of one encoded event. The official client fails on a frame above 10 MB."""
@@ -53,11 +54,7 @@ class PlanMismatch(TypeError):
 
 
 def encode(event: BaseEvent) -> bytes:
-    """Return the event as JSON, byte for byte like the official ``EventEncoder`` after ``data:``.
-
-    Raises:
-        IllegalEvent: a field has a value that its type or JSON does not allow, or the event is too large.
-    """
+    """Encode byte for byte like the official ``EventEncoder`` after ``data:``. Raises ``IllegalEvent``."""
     kind = type(event)
     try:
         data = COPY % orjson.dumps(PLANS[kind](event))
@@ -71,31 +68,21 @@ def encode(event: BaseEvent) -> bytes:
 
 
 def encode_whole(event: Event) -> tuple[Event, bytes]:
-    """Return the event and its JSON. If a text has half of a surrogate pair, it is another event with U+FFFD there.
-
-    Raises:
-        IllegalEvent: as ``encode``.
-    """
+    """Return the event and its JSON, with U+FFFD for half of a surrogate pair. Raises ``IllegalEvent``."""
     try:
         return event, encode(event)
     except IllegalEvent as error:
         if not isinstance(error.__cause__, PydanticSerializationError | UnicodeEncodeError):
             raise
-        fields, count = replace_half_pairs(event.model_dump(by_alias=True, warnings=False))
-        if not count:
+        fields = event.model_dump(by_alias=True, warnings=False)
+        if (whole := whole_value(fields)) == fields:
             raise
-        repaired = type(event).model_validate(fields)
+        repaired = type(event).model_validate(whole)
         return repaired, encode(repaired)
 
 
 def encode_with_pydantic(event: BaseEvent) -> bytes:
-    """Encode the event with pydantic and validate the result with the official model.
-
-    The second step is needed because fields can be set or removed after the event was validated.
-
-    Raises:
-        IllegalEvent: the event cannot be encoded, or the official model refuses the result.
-    """
+    """Validate with the official model, too: fields can be set or removed after the event was validated."""
     kind = type(event)
     try:
         data = without_large_integers(kind.__pydantic_serializer__.to_json(event, by_alias=True, warnings="error"))
@@ -108,7 +95,6 @@ def encode_with_pydantic(event: BaseEvent) -> bytes:
 
 
 def official_class(kind: type[BaseEvent]) -> type[BaseEvent]:
-    """Return the class of ``ag_ui.core`` that ``kind`` is or extends."""
     return next(base for base in kind.__mro__ if base.__module__ == BaseEvent.__module__)
 
 
@@ -140,7 +126,9 @@ def plan_for(kind: type[BaseModel]) -> Layout:
         members = start.copy()
         for name, key, is_optional, lay in plans:
             value = values[name]
-            if value is not None or not is_optional:
+            if lay is _text and type(value) is str:
+                members[key] = value  # most fields are text, and a call costs more than the rest
+            elif value is not None or not is_optional:
                 members[key] = lay(value)
         return members
 
@@ -182,7 +170,6 @@ def _layout_for_types(kinds: Sequence[Any]) -> Layout:
 
 
 def _alternatives(annotation: object) -> list[object]:
-    """Return the members of a union without None. Any other type is treated as a union of one."""
     origin, inside = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
         return [kind for member in inside if member is not type(None) for kind in _alternatives(member)]
@@ -192,7 +179,6 @@ def _alternatives(annotation: object) -> list[object]:
 
 
 def _builtin(kind: object) -> object:
-    """Return ``dict[…]`` for ``typing.Dict[…]``, and every other type unchanged."""
     return dict[get_args(kind)] if get_origin(kind) is dict else kind  # type: ignore[misc]
 
 
@@ -227,11 +213,7 @@ def _optional_json(value: object) -> orjson.Fragment:
 
 
 def _dump_value(value: object) -> bytes:
-    """Encode free JSON with pydantic, which knows more types than orjson.
-
-    Raises:
-        IllegalEvent: the value is nested so deeply that readers of the stored event could not parse it.
-    """
+    """Pydantic knows more types than orjson. ``IllegalEvent`` is raised for JSON that readers could not parse."""
     data = without_large_integers(to_json(value, by_alias=True, inf_nan_mode="null"))
     if data.count(b"[") + data.count(b"{") >= DEPTH_CHECK_BRACKETS:
         try:
@@ -276,5 +258,4 @@ def _list(lay: Layout) -> Layout:
 
 
 def _always_mismatch(_: object) -> object:
-    """Raise ``PlanMismatch``, so that the official model encodes the event."""
     raise PlanMismatch

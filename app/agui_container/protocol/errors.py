@@ -30,6 +30,7 @@ class ErrorCode(StrEnum):
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
     AUTH_UNAVAILABLE = "AUTH_UNAVAILABLE"
     THREAD_NOT_FOUND = "THREAD_NOT_FOUND"
+    FILE_NOT_FOUND = "FILE_NOT_FOUND"
     INTERNAL_ERROR = "INTERNAL_ERROR"
     AGENT_ERROR = "AGENT_ERROR"
     RUN_TIMEOUT = "RUN_TIMEOUT"
@@ -77,6 +78,7 @@ ERRORS: dict[ErrorCode, ErrorSpec] = {
     ErrorCode.STORE_UNAVAILABLE: ErrorSpec(503, 1013, "UNAVAILABLE", is_retryable=True),
     ErrorCode.AUTH_UNAVAILABLE: ErrorSpec(503, 1013, "UNAVAILABLE", is_retryable=True),
     ErrorCode.THREAD_NOT_FOUND: ErrorSpec(404, 1008, "NOT_FOUND", is_retryable=False),
+    ErrorCode.FILE_NOT_FOUND: ErrorSpec(404, 1008, "NOT_FOUND", is_retryable=False),
     ErrorCode.INTERNAL_ERROR: ErrorSpec(500, 1011, "INTERNAL", is_retryable=True),
     ErrorCode.AGENT_ERROR: ErrorSpec(200, 1011, "UNKNOWN", is_retryable=False),
     ErrorCode.RUN_TIMEOUT: ErrorSpec(200, 1011, "DEADLINE_EXCEEDED", is_retryable=True),
@@ -116,7 +118,6 @@ class AppError(Exception):
 
     @property
     def spec(self) -> ErrorSpec:
-        """Representation of the error on each transport."""
         return ERRORS[self.code]
 
     @property
@@ -141,10 +142,5 @@ def clip_message(text: str) -> str:
     return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"
 
 
-class IllegalEvent(Exception):
-    """An event that AG-UI forbids, or forbids at this point of the run. The text is for the log, not for clients."""
-
-
 def shutting_down() -> AppError:
-    """Return the error of runs and requests after a drain has begun."""
     return AppError(ErrorCode.SHUTTING_DOWN, "The server is shutting down.")

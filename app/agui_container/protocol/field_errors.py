@@ -25,13 +25,7 @@ Schema = Mapping[str, Any]
 
 
 def field_errors(error: ValidationError, shape: TypeAdapter[Any], prefix: str = "") -> AppError:
-    """Return a VALIDATION_ERROR that names the fields.
-
-    Args:
-        error: the failed validation.
-        shape: the validator that has failed.
-        prefix: path of the validated value in the request.
-    """
+    """Return a VALIDATION_ERROR that names the fields below ``prefix``. ``shape`` is the validator that has failed."""
     errors = located_messages(error, shape)
     lines = [
         clip_message(f"{'.'.join(filter(None, (prefix, path))) or 'body'}: {message}")
@@ -43,7 +37,6 @@ def field_errors(error: ValidationError, shape: TypeAdapter[Any], prefix: str = 
 
 
 def located_messages(error: ValidationError, shape: TypeAdapter[Any]) -> list[tuple[str, str]]:
-    """Return the path and the message of each error."""
     errors = error.errors(include_url=False, include_context=False, include_input=False)
     masks = [_field_mask(shape.core_schema, each["loc"]) or [True] * len(each["loc"]) for each in errors]
     unions = {
@@ -54,17 +47,17 @@ def located_messages(error: ValidationError, shape: TypeAdapter[Any]) -> list[tu
     }
     """Locations of the unions that have a member with an error inside the value."""
     return [
-        (".".join(str(part) for part, is_field in zip(each["loc"], mask, strict=True) if is_field), each["msg"])
+        (
+            ".".join(str(part) for part, is_field in zip(each["loc"], mask, strict=True) if is_field),
+            "Input should be an object" if each["type"] == "model_type" else each["msg"],
+        )
         for each, mask in zip(errors, masks, strict=True)
         if not mask or mask[-1] or each["loc"][:-1] not in unions
     ]
 
 
 def _field_mask(schema: Schema, location: Location) -> list[bool] | None:
-    """Return for each part of a location if it is a field or an index. Other parts are names of union members.
-
-    Return None if the schema does not have the location.
-    """
+    """For each part of a location: True for a field or index, False for a name of a union's member. None if unknown."""
     if not location:
         return []
     if "schema" in schema:
@@ -77,7 +70,6 @@ def _field_mask(schema: Schema, location: Location) -> list[bool] | None:
 
 
 def _children(schema: Schema, part: int | str) -> list[Schema]:
-    """Return the schemas that a part of a location may lead to."""
     children: list[Schema] = []
     match schema["type"]:
         case "tagged-union" if part in schema["choices"]:

@@ -49,13 +49,11 @@ from ag_ui.core import (
 )
 from msgspec import Struct
 
-from agui_container.protocol.errors import IllegalEvent
-from agui_container.protocol.type_cache import TypeCache
+from agui_core.expander import IllegalEvent
+from agui_core.type_cache import TypeCache
 
 
 class LifecycleState(StrEnum):
-    """State of a run in the order rules."""
-
     BEFORE = "not started"
     ACTIVE = "active"
     FINISHED = "finished"
@@ -63,8 +61,6 @@ class LifecycleState(StrEnum):
 
 
 class Boundary(StrEnum):
-    """Effect of an event on the state of the run."""
-
     STARTED = auto()
     FINISHED = auto()
     ERROR = auto()
@@ -99,13 +95,7 @@ class IdSpace(StrEnum):
 
 
 class Entity(Struct, frozen=True, eq=False):
-    """A kind of entity that events open and close.
-
-    Attributes:
-        noun: name in error messages.
-        key: function from an event to the key of its entity.
-        id_space: name space of the key; None if the entity has no owner that later events may repeat.
-    """
+    """A kind of entity that events open and close. Without ``id_space`` it has no owner for later events."""
 
     noun: str
     key: Callable[[BaseEvent], Hashable]
@@ -121,8 +111,6 @@ SUBAGENT = Entity("subagent", attrgetter("subagent_run_id"))
 
 
 class Phase(Enum):
-    """Effect of an event on its entity."""
-
     OPEN = auto()
     CONTINUE = auto()
     CLOSE = auto()
@@ -178,6 +166,8 @@ MESSAGES = (
     ToolCallArgsEvent,
     ToolCallEndEvent,
     ToolCallResultEvent,
+    ActivitySnapshotEvent,
+    ActivityDeltaEvent,
     MessagesSnapshotEvent,
 )
 """Events that change the conversation, or only the metadata of its messages. ``Transcript`` applies them."""
@@ -218,11 +208,7 @@ class EventKind(Struct, frozen=True):
 
 
 def event_kind(cls: type) -> EventKind:
-    """Return the table entries for an event class of ``ag_ui.core`` or a subclass of one.
-
-    Raises:
-        IllegalEvent: the class is not an event.
-    """
+    """Raise ``IllegalEvent`` if the class is not an event of ``ag_ui.core`` or a subclass of one."""
     event = next((base for base in cls.__mro__ if base in EVENTS), None)
     if event is None:
         raise IllegalEvent(f"{cls.__name__} is not an AG-UI event")

@@ -1,7 +1,7 @@
 """Parser from bytes to a ``RunAgentInput`` or a command, and reader of this server's fields in ``forwardedProps``.
 
 Rule: malformed input is refused before a run exists, with one sentence that names the field. Unknown fields are kept.
-Absent optional fields get the value that absence means in AG-UI 1.0. ``strict_json`` refuses an ambiguous body.
+Absent optional fields get the value that absence means in AG-UI 1.0.
 
 Content parts and schemas of tools are translated by ``content_parts`` and ``client_tools``. A part of a known type with
 a wrong value is refused. Unknown fields in ``forwardedProps`` are ignored, because frameworks put their own fields
@@ -12,25 +12,19 @@ Source: AG-UI spec 1.1, basic/run-input, basic/processing and basic/versioning.
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TypeVar
 
 from ag_ui.core import PROTOCOL_VERSION, Message, RunAgentInput
 from msgspec import Struct
 from pydantic import TypeAdapter, ValidationError
 
+from agui_container.protocol.a2ui import action_messages
 from agui_container.protocol.client_tools import normalise_tools
-from agui_container.protocol.commands import COMMAND, COMMANDS, MAX_ID, Command, Ping
-from agui_container.protocol.content_parts import Warn, migrate_parts
+from agui_container.protocol.content_parts import migrate_parts
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.protocol.field_errors import field_errors, located_messages
-from agui_container.protocol.strict_json import (
-    memory_size,
-    parse_json,
-    raise_validation_error,
-    refuse_half_pairs,
-    replace_half_pairs,
-)
+from agui_container.protocol.strict_json import Warn, memory_size, parse_json, raise_validation_error
+from agui_core.commands import COMMAND, COMMANDS, MAX_ID, Command, Ping
 
 MAX_ITEMS = {"messages": 10_000, "tools": 1_000, "context": 1_000, "resume": 1_000}
 """Maximum number of items of each list in a ``RunAgentInput``."""
@@ -59,11 +53,7 @@ class RunRequest(Struct, frozen=True):
     size: int
 
     def for_agent(self, name: str | None) -> "RunRequest":
-        """Return the request with the agent that its path names, or itself for a path without a name.
-
-        Raises:
-            AppError: VALIDATION_ERROR if the body names another agent.
-        """
+        """Return the request with the agent of its path, if any. Raises ``AppError`` if the body names another one."""
         if name is None:
             return self
         props: object = {} if self.run_input.forwarded_props is None else self.run_input.forwarded_props
@@ -75,18 +65,11 @@ class RunRequest(Struct, frozen=True):
 
     @property
     def protocol_version(self) -> str | None:
-        """The ``protocolVersion`` that the body declares."""
         return self.run_input.protocol_version
 
 
 class CommandRequest(Struct, frozen=True):
-    """A request to execute a command.
-
-    Attributes:
-        thread_id, run_id: ids for the answer, from the ``RunAgentInput`` that contained the command.
-        frame_id: ``id`` of the frame, which the answer repeats; any JSON value.
-        protocol_version: the ``protocolVersion`` of that ``RunAgentInput``.
-    """
+    """A request to execute a command. The answer repeats its ids and ``frame_id``, which may be any JSON value."""
 
     command: Command
     thread_id: str | None = None
@@ -108,11 +91,7 @@ Request = RunRequest | CommandRequest
 
 
 class MalformedRequest(AppError):
-    """Refusal of a JSON object.
-
-    Attributes:
-        frame_id: ``id`` of the frame, which the answer repeats; None if it has none that can be repeated.
-    """
+    """Refusal of a JSON object. ``frame_id`` is None if it has none that can be repeated."""
 
     def __init__(self, message: str, document: Mapping[str, object]) -> None:
         super().__init__(ErrorCode.VALIDATION_ERROR, message)
@@ -121,40 +100,14 @@ class MalformedRequest(AppError):
 
 
 def parse(body: bytes, warn: Warn = lambda _: None) -> Request:
-    """Parse the body of a request or a WebSocket frame.
-
-    Args:
-        body: UTF-8 JSON.
-        warn: logs that content parts were dropped or texts repaired.
-
-    Raises:
-        AppError: VALIDATION_ERROR. The message names the field if one is at fault. For a JSON object the error is a
-            ``MalformedRequest``.
-    """
-    document = parse_json(body, partial(_with_repaired_messages, warn=warn))
+    """Parse a request or a frame. Raises ``AppError`` VALIDATION_ERROR, for a JSON object as ``MalformedRequest``."""
+    document = parse_json(body, warn)
     if not isinstance(document, dict):
         raise_validation_error("The body must be a JSON object: a RunAgentInput or a command.")
     try:
         return _request(document, memory_size(body), warn)
     except AppError as error:
         raise MalformedRequest(error.message, document) from None
-
-
-def _with_repaired_messages(document: object, warn: Warn) -> object:
-    """Replace halves of surrogate pairs in messages and refuse them anywhere else.
-
-    A client would send a refused message again with every later request, and its conversation could not continue.
-    """
-    if isinstance(document, dict) and "messages" in document:
-        document = {**document, "messages": _repaired(document["messages"], warn)}
-    return refuse_half_pairs(document)
-
-
-def _repaired(document: object, warn: Warn) -> object:
-    document, count = replace_half_pairs(document)
-    if count:
-        warn(f"halves of surrogate pairs replaced texts={count}")
-    return document
 
 
 def _request(document: dict[str, object], size: int, warn: Warn) -> Request:
@@ -171,26 +124,15 @@ def _request(document: dict[str, object], size: int, warn: Warn) -> Request:
 
 
 def parse_fields(body: bytes, warn: Warn = lambda _: None) -> dict[str, object]:
-    """Parse the JSON object in the body of a REST route. Halves of surrogate pairs are replaced.
-
-    Args:
-        body: UTF-8 JSON.
-        warn: logs that texts were repaired.
-
-    Raises:
-        AppError: VALIDATION_ERROR. The message names the place if a number is at fault.
-    """
-    document = parse_json(body, partial(_repaired, warn=warn))
+    """Parse the JSON object in the body of a REST route."""
+    document = parse_json(body, warn)
     if not isinstance(document, dict):
         raise_validation_error("The body must be a JSON object.")
     return document
 
 
 def _check_lengths(document: Mapping[str, object]) -> None:
-    """Refuse lists that are too long.
-
-    This runs before the validation, because a million wrong items would build a million errors and block the process.
-    """
+    """Refuse lists that are too long before the validation, because a million errors would block the process."""
     parts = largest = 0
     for name, limit in MAX_ITEMS.items():
         items = document.get(name)
@@ -207,7 +149,6 @@ def _check_lengths(document: Mapping[str, object]) -> None:
 
 
 def _count_parts(item: object) -> int:
-    """Return the number of items in all lists of a JSON object."""
     parts = 0
     for value in item.values() if isinstance(item, dict) else ():
         if isinstance(value, list):
@@ -233,7 +174,8 @@ def _run_input(document: dict[str, object], warn: Warn) -> RunAgentInput:
             raise_validation_error(f"{name}: must have 1 to {MAX_ID} characters.")
     _check_version(run_input.protocol_version)
     _check_message_ids(run_input.messages)
-    return run_input
+    clicked = action_messages(run_input.messages, run_input.forwarded_props, run_input.run_id)
+    return run_input.model_copy(update={"messages": [*run_input.messages, *clicked]}) if clicked else run_input
 
 
 def _check_message_ids(messages: Sequence[Message]) -> None:
@@ -269,10 +211,7 @@ def _with_validated_messages(document: dict[str, object]) -> dict[str, object]:
 
 
 def _embedded_command(run_input: RunAgentInput) -> Command | None:
-    """Return the command in ``forwardedProps.command``, or None if it is absent or has an unknown type.
-
-    Unknown types are ignored, because frameworks use the same field for their own commands.
-    """
+    """Return None for an unknown type, because frameworks use the same field for their own commands."""
     forwarded: object = run_input.forwarded_props
     command = forwarded.get("command") if isinstance(forwarded, dict) else None
     if not isinstance(command, dict) or command.get("type") not in COMMANDS:
@@ -298,16 +237,7 @@ def _is_short(frame_id: object) -> bool:
 
 
 def parse_command(document: object, path: str = "", thread_id: object = None) -> Command:
-    """Validate a command.
-
-    Args:
-        document: the command as parsed JSON.
-        path: path of the command in the request. Error messages put it before the names of fields.
-        thread_id: default for a command without ``threadId``.
-
-    Raises:
-        AppError: VALIDATION_ERROR. The message names the field if one is at fault.
-    """
+    """Validate a command. ``path`` is its place in the request, for the names of fields in error messages."""
     if isinstance(document, dict) and document.get("threadId") is None and thread_id is not None:
         document = {**document, "threadId": thread_id}
     try:
@@ -327,24 +257,13 @@ T = TypeVar("T")
 
 
 def read_forwarded_prop(props: object, name: str, shape: TypeAdapter[T]) -> T | None:
-    """Return the validated field ``name`` of ``forwardedProps``, or None if it is absent or null.
-
-    Args:
-        props: ``forwardedProps`` as the client sent it, any JSON value.
-        name: the field.
-        shape: validator of the field's value.
-
-    Raises:
-        AppError: VALIDATION_ERROR, naming the field.
-    """
+    """Return the field, or None if it is absent or null. Raises ``AppError`` VALIDATION_ERROR, naming it."""
     value = props.get(name) if isinstance(props, dict) else None
     if value is None:
         return None
     try:
         return shape.validate_python(value)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        path, reason = located_messages(error, shape)[0]
-        message = "Input should be an object" if first["type"] == "model_type" else reason
+        path, message = located_messages(error, shape)[0]
         where = ".".join(filter(None, ("forwardedProps", name, path)))
         raise AppError(ErrorCode.VALIDATION_ERROR, clip_message(f"{where}: {message}.")) from None

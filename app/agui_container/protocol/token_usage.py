@@ -12,7 +12,6 @@ from ag_ui.core import TokenUsage
 
 
 def count_tokens(usage: Iterable[object]) -> int:
-    """Return the number of input and output tokens of these model calls. Items of another type are ignored."""
     return sum(_tokens(each) for each in usage if isinstance(each, TokenUsage))
 
 
@@ -21,7 +20,6 @@ def _tokens(usage: TokenUsage) -> int:
 
 
 def _count(number: object) -> int:
-    """Return a positive integer unchanged and 0 for every other value."""
     return number if isinstance(number, int) and number > 0 else 0
 
 

@@ -41,7 +41,6 @@ from ag_ui.core import (
     ToolCallStartEvent,
 )
 
-from agui_container.protocol.errors import IllegalEvent
 from agui_container.protocol.grammar import (
     KINDS,
     REASONING_MESSAGE,
@@ -55,6 +54,7 @@ from agui_container.protocol.grammar import (
     IdSpace,
     LifecycleState,
 )
+from agui_core.expander import IllegalEvent
 
 Open = tuple[Entity, Hashable]
 """An open entity: its kind and its key."""
@@ -87,7 +87,6 @@ class RunSequence:
         self.feed_kind(KINDS[type(event)], event)
 
     def feed_kind(self, kind: EventKind, event: BaseEvent) -> None:
-        """Validate an event whose kind the caller has already looked up; otherwise the same as ``feed``."""
         # Enum members are slow to hash, so the boundary is looked up only for the few events that have one.
         if not (kind.boundary in self._moves if kind.is_boundary else self._is_active):
             raise IllegalEvent(f"{kind.event.__name__} may not come in a run that is {self.state}")
@@ -126,15 +125,10 @@ class RunSequence:
     # --- queries ---
 
     def is_open(self, entity: Entity) -> bool:
-        """Return True if an entity of this kind is open."""
         return any(kind is entity for kind, _ in self._open)
 
     def closers(self, failure: str | None = None) -> list[BaseEvent]:
-        """Return the events that close all open entities, the last opened first. Feed them before the terminal event.
-
-        Args:
-            failure: error message for open subagents. Without it they are closed as finished.
-        """
+        """Close open entities, the last first. Without ``failure``, the error of subagents, they have finished."""
         return [self._closer(entity, key, failure) for entity, key in reversed(self._open)]
 
     def _closer(self, entity: Entity, key: Hashable, failure: str | None) -> BaseEvent:
@@ -241,25 +235,17 @@ CLOSERS: dict[Entity, Callable[[str, str | None], BaseEvent]] = {
 
 
 def tag_of(event: BaseEvent) -> str | None:
-    """Return the event's ``subagentRunId``, or None for the run's own agent."""
     tag: str | None = getattr(event, "subagent_run_id", None)
     return tag
 
 
 def describe(item: Open) -> str:
-    """Return an entity's name for messages, such as ``text message 'm1'``."""
     entity, key = item
     return f"{entity.noun} {key!r}"
 
 
 class ProducerRules:
-    """Checks on the tool calls and interrupts of one run.
-
-    Args:
-        history: messages of the run's input. The run may answer their calls.
-        resumed: True if the run answers interrupts. It may then have results of calls that the history does not have,
-            because the interrupts suspended those calls and the client need not send the history again.
-    """
+    """Checks on calls and interrupts of a run. A resumed run may answer calls that the history does not have."""
 
     __slots__ = ("_known_calls", "_resumed", "_unanswered")
 

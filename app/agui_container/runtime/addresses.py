@@ -4,7 +4,6 @@ from ipaddress import ip_address
 
 
 def is_loopback(host: str) -> bool:
-    """Return True for ``localhost`` and loopback addresses."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

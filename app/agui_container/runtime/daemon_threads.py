@@ -41,12 +41,7 @@ class CannotStartThread(ThreadPoolBusy):
 
 
 class DaemonThreadPool:
-    """Pool of at most ``limit`` threads at the same time.
-
-    Args:
-        limit: number of threads.
-        per_identity: number of threads of one identity; by default all.
-    """
+    """Pool of at most ``limit`` threads at the same time."""
 
     def __init__(self, limit: int, per_identity: int | None = None) -> None:
         self.per_identity = per_identity or limit
@@ -55,10 +50,7 @@ class DaemonThreadPool:
         self._lock = threading.Lock()
 
     async def call(self, name: str, function: Callable[[], T], identity: str = "") -> T:
-        """Run ``function`` in a thread and return its result.
-
-        Raises its exception, and the exceptions of ``stream``.
-        """
+        """Run ``function`` in a thread. Raises its exception, and the exceptions of ``stream``."""
         results: list[T] = []
         await self.stream(name, lambda _: results.append(function()), identity).wait_for_items()
         return results[0]
@@ -110,8 +102,6 @@ class DaemonThreadPool:
 
 
 class ThreadStream(Generic[T]):
-    """Items from one thread to one coroutine."""
-
     def __init__(self) -> None:
         self.is_stopped = False
         self._is_ended = False
@@ -124,10 +114,7 @@ class ThreadStream(Generic[T]):
     # Called in the event loop.
 
     async def wait_for_items(self) -> bool:
-        """Wait for items. Return False at the end.
-
-        Raises the exception of the thread, after the items that it fed before.
-        """
+        """Return False at the end. Raises the exception of the thread, after the items that it fed before."""
         while True:
             # Clear the event and read the flag before checking the items, so that no later change is missed.
             self._changed.clear()
@@ -141,7 +128,6 @@ class ThreadStream(Generic[T]):
             await self._changed.wait()
 
     def take_items(self) -> Iterator[T]:
-        """Yield the waiting items, oldest first."""
         while self._items:
             self._room.release()
             yield self._items.popleft()
@@ -168,11 +154,7 @@ class ThreadStream(Generic[T]):
             self._failures.append(_as_raisable(error))
 
     def end(self) -> None:
-        """End the stream.
-
-        ``DaemonThreadPool`` calls this when the work is over. Work may call it earlier, so that nobody waits for its
-        cleanup.
-        """
+        """End at the end of the work, or earlier if nobody shall wait for its cleanup."""
         self._is_ended = True
         self._wake()
 
@@ -188,10 +170,7 @@ UNRAISABLE = (StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit, async
 
 
 def _as_raisable(error: BaseException) -> BaseException:
-    """Return an exception that can be raised in the event loop.
-
-    ``SystemExit`` is wrapped because it would end the server, ``StopIteration`` because a coroutine cannot raise it.
-    """
+    """Wrap ``SystemExit``, which would end the server, and ``StopIteration``, which a coroutine cannot raise."""
     if not isinstance(error, UNRAISABLE):
         return error
     wrapper = RuntimeError(f"the thread raised {type(error).__name__}")
@@ -200,12 +179,6 @@ def _as_raisable(error: BaseException) -> BaseException:
 
 
 class LoopBridge:
-    """Bridge to the event loop on which it is created.
-
-    Args:
-        send: receives emitted items on the event loop.
-    """
-
     __slots__ = ("_loop", "_send", "_thread")
 
     def __init__(self, send: Callable[[Item], None]) -> None:
@@ -214,11 +187,9 @@ class LoopBridge:
         self._thread = threading.get_ident()
 
     def emit(self, item: Item) -> None:
-        """Emit an event or a string of assistant text. Raises the error of ``send``."""
         self.call(lambda: self._send(item))
 
     def call(self, function: Callable[[], T]) -> T:
-        """Run ``function`` on the event loop and return its result or raise its error."""
         if threading.get_ident() == self._thread:
             return function()
         outcome: Future[T] = Future()

@@ -8,15 +8,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class EvictionQueue(Generic[K]):
-    """Keys of entries and their sizes, the oldest first.
-
-    Args:
-        max_items: limit of the number of entries.
-        max_bytes: limit of their sizes together.
-
-    Attributes:
-        total_bytes: the sizes of all entries together.
-    """
+    """Keys of entries and their sizes, the oldest first."""
 
     def __init__(self, max_items: int, max_bytes: int = 0) -> None:
         self._max_items = max_items
@@ -35,20 +27,16 @@ class EvictionQueue(Generic[K]):
         return iter(self._sizes)
 
     def put(self, key: K, size: int = 0) -> None:
-        """Add an entry as the newest one, or make a known one the newest with a new size."""
         self.total_bytes += size - self._sizes.pop(key, 0)
         self._sizes[key] = size
 
     def resize(self, key: K, size: int) -> None:
-        """Change the size of an entry. It keeps its place."""
         self.total_bytes += size - self._sizes[key]
         self._sizes[key] = size
 
     def remove(self, key: K) -> None:
-        """Remove an entry, if there is one."""
         self.total_bytes -= self._sizes.pop(key, 0)
 
     @property
     def is_full(self) -> bool:
-        """True if a limit is exceeded, so that entries must be evicted."""
         return len(self._sizes) > self._max_items or self.total_bytes > self._max_bytes

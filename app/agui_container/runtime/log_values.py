@@ -12,7 +12,6 @@ QUERY_PASSWORD = re.compile(r"([?&](?:ssl)?password=)[^&\s\"']+", re.IGNORECASE)
 
 
 def format_fields(fields: Mapping[str, object]) -> str:
-    """Return ``key=value key=value``."""
     return " ".join([f"{name}={value if type(value) is int else quote_value(value)}" for name, value in fields.items()])
 
 

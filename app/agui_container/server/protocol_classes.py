@@ -1,12 +1,11 @@
-"""The protocol classes that uvicorn gets: ours with releases whose private names are known, its own with others.
+"""The HTTP protocol that uvicorn gets: ours with a release whose private names are known, its own with others.
 
-Rule: a newer uvicorn or websockets must not stop the start. With its own classes uvicorn serves AG-UI as before; the
-limits of connections, the direct way to the socket and gRPC are missing then, and one line of the log says so.
+Rule: a newer uvicorn must not stop the start. With its own class uvicorn serves AG-UI as before; the direct way to the
+socket and gRPC are missing then, and one line of the log says so.
 """
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from typing import Literal
@@ -14,52 +13,47 @@ from typing import Literal
 from agui_container.runtime.log_values import format_fields
 from agui_container.settings import Settings
 
-KNOWN = {"uvicorn": "0.54", "websockets": "17.4"}
-"""Releases whose private names ``uvicorn_protocols`` uses. The tests of both run with them."""
+KNOWN = "0.54"
+"""Release of uvicorn whose private names ``uvicorn_protocols`` uses. Its tests run with it."""
+
+HttpClass = type[asyncio.Protocol] | Literal["auto"]
+"""A class of ours, or uvicorn's by name."""
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ProtocolClasses:
-    """Classes, or uvicorn's names of its own ones, for HTTP/1.1 and for WebSockets.
-
-    Attributes:
-        http: the protocol of HTTP/1.1.
-        ws: the protocol of WebSockets.
-        hands_over: True if HTTP/2 connections are handed over to gRPC.
-    """
-
-    http: type[asyncio.Protocol] | Literal["auto"]
-    ws: type[asyncio.Protocol] | Literal["websockets-sansio"]
-    hands_over: bool
-
-
-PLAIN = ProtocolClasses("auto", "websockets-sansio", hands_over=False)
-
-
 @cache
-def choose_protocols() -> ProtocolClasses:
-    """Return our classes, or uvicorn's if a release is not known."""
-    installed = {package: version(package) for package in KNOWN}
-    unknown = [f"{name} {found}" for name, found in installed.items() if minor_of(found) != KNOWN[name]]
-    if unknown:
-        fields = {"unknown": ", ".join(unknown), "without": "gRPC, limits of connections"}
-        logger.warning("plain protocol classes %s", format_fields(fields))
-        return PLAIN
-    from agui_container.server.uvicorn_protocols import (  # noqa: PLC0415 - another release may lack its names
-        HttpProtocol,
-        WebSocketProtocol,
-    )
+def is_known() -> bool:
+    """Return True if our classes can be used. Log once if they cannot."""
+    installed = version("uvicorn")
+    if minor_of(installed) == KNOWN:
+        return True
+    logger.warning("plain protocol classes %s", format_fields({"unknown": f"uvicorn {installed}", "without": "gRPC"}))
+    return False
 
-    return ProtocolClasses(HttpProtocol, WebSocketProtocol, hands_over=True)
+
+def choose_http() -> HttpClass:
+    """Return the protocol of HTTP/1.1 that also hands HTTP/2 over to gRPC, if it can."""
+    if not is_known():
+        return "auto"
+    from agui_container.server.uvicorn_protocols import HttpProtocol  # noqa: PLC0415 - another release may lack names
+
+    return HttpProtocol
+
+
+def choose_plain_http() -> HttpClass:
+    """Return the protocol of HTTP/1.1 alone: one that ignores offers of HTTP/2, if it can."""
+    if not is_known():
+        return "auto"
+    from agui_container.server.upgrade_offers import OfferIgnoringProtocol  # noqa: PLC0415 - as above
+
+    return OfferIgnoringProtocol
 
 
 def without_plain_grpc(settings: Settings) -> Settings:
-    """Return the settings without gRPC if the protocol classes hand no connection over to it."""
-    return settings if choose_protocols().hands_over else settings.model_copy(update={"grpc": False})
+    """Return the settings without gRPC if no connection can be handed over to it."""
+    return settings if is_known() else settings.model_copy(update={"grpc": False})
 
 
 def minor_of(text: str) -> str:
-    """Return the first two numbers of a version."""
     return ".".join(text.split(".")[:2])

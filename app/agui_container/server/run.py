@@ -1,18 +1,17 @@
 """Run uvicorn with the application, from the start of the process to its end.
 
 Rule: SIGTERM drains first. Open runs get a terminal event while their connections are still open. The server closes the
-connections after that.
+connections after that. All of it has one deadline (``exit_deadline``).
 """
 
 import asyncio
 import errno
 import gc
 import logging
-import os
 import signal
 import socket
 import sys
-import threading
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
 
@@ -25,23 +24,22 @@ from agui_container.engine.engine import Engine
 from agui_container.main import DRAIN_SECONDS, create_app
 from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.store import StoreUnavailable
+from agui_container.protocol.errors import AppError
+from agui_container.run.terminal_events import describe_failure
 from agui_container.runtime.addresses import is_loopback
 from agui_container.runtime.log_values import format_fields, mask_passwords
-from agui_container.server.connections import CONNECTION_LIMIT, MIN_DESCRIPTORS, ConnectionLimit, raise_descriptor_limit
-from agui_container.server.protocol_classes import choose_protocols, without_plain_grpc
+from agui_container.server.exit_deadline import ExitDeadline
+from agui_container.server.protocol_classes import choose_http, without_plain_grpc
 from agui_container.settings import Auth, Scope, Settings, SettingsError
 from agui_container.settings_sources import load_settings
 from agui_container.tools.loader import ToolLoadError
+from agui_container.web.event_stream import STALLED_SECONDS
 
 FLUSH_SECONDS = 4.0
 """Seconds for readers that are behind, after every run has ended."""
 
 CLOSE_SECONDS = 1
-"""Seconds for clients to close their connections, and then for requests that are cancelled to send their error. With
-all that comes before, the process ends within the ten seconds that Docker and others give it."""
-
-EXIT_SECONDS = 0.8
-"""Seconds for the Python process to end after everything is closed."""
+"""Seconds for clients to close their connections, and then for requests that are cancelled to send their error."""
 
 WS_PING_SECONDS = 60.0
 """Seconds until a peer must have answered a ping. A slow peer receives the ping only after the data before it."""
@@ -50,8 +48,14 @@ KEEP_ALIVE_SECONDS = 75
 """Seconds until an idle connection is closed. Load balancers and clients close theirs earlier, so none is closed just
 when the next request is sent."""
 
-TICKS_PER_SECOND = 10
-"""Calls of ``on_tick`` in one second, by uvicorn."""
+MAX_DESCRIPTORS = 65_536
+"""Open files that the process asks for, if its hard limit allows as many."""
+
+MIN_DESCRIPTORS = 64
+"""Open files without which the process does not start."""
+
+RESERVED_SHARE = 8
+"""Divisor of the limit of open files: an eighth of it is kept for files and stores, the rest is for connections."""
 
 MAX_BACKLOG = 2048
 """Connections that may wait to be accepted."""
@@ -80,23 +84,15 @@ logger = logging.getLogger("agui_container")
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that drains the engine before it closes connections.
+    """A uvicorn server that drains the engine before it closes connections."""
 
-    Args:
-        config: uvicorn's configuration.
-        service: the engine.
-        connection_limit: the limit of open connections.
-        settings: what the log of the start says is read from them.
-    """
-
-    def __init__(
-        self, config: uvicorn.Config, service: Engine, connection_limit: ConnectionLimit, settings: Settings
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, service: Engine, settings: Settings) -> None:
         super().__init__(config)
         self._page = settings.console
         self._asks_for_tokens = settings.auth is not Auth.NONE
         self._service = service
-        self._connection_limit = connection_limit
+        self._deadline = ExitDeadline()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.start_error: str | None = None
         """The reason why the server could not start, if the operator can mend it."""
 
@@ -117,7 +113,6 @@ class Server(uvicorn.Server):
                     logger.exception("task raised %s, only the task ends", type(error).__name__)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Connect to the store and the bus, listen, and log an example of a request."""
         try:
             await self._service.open()
         except StoreUnavailable as error:
@@ -127,10 +122,11 @@ class Server(uvicorn.Server):
         if self.start_error is not None:
             self.should_exit = True
             return
-        self.lifespan.state[CONNECTION_LIMIT] = self._connection_limit
         await super().startup(sockets)
         enable_gc()
         if self.started:
+            for server in self.servers:
+                cut_off_stalled_clients(server.sockets)
             port = self.servers[0].sockets[0].getsockname()[1]
             logger.info("listening %s", format_fields({"host": self.config.host, "port": port}))
             if self._page and sockets is None:
@@ -139,59 +135,57 @@ class Server(uvicorn.Server):
                 logger.info(OPEN, port)
             logger.info("try: %s", EXAMPLE.format(port=port))
 
-    async def on_tick(self, counter: int) -> bool:
-        """Check the progress of connections once per second."""
-        if counter % TICKS_PER_SECOND == 0:
-            self._connection_limit.check_progress(asyncio.get_running_loop().time())
-        return await super().on_tick(counter)
-
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve until a signal. Then the process ends, even if tasks or threads are still running."""
+        self._loop = asyncio.get_running_loop()
         await super().serve(sockets)
         if self.started:
-            force_exit_after(EXIT_SECONDS)
+            self._deadline.finish()
 
     def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
         """Stop. uvicorn would raise the signal again afterwards; here a drained stop is a success."""
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
+        if self._loop is not None:
+            self._deadline.begin(self._loop)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the runs, then close the connections. Each wait ends as soon as there is nothing to wait for."""
         logger.info("shutting down")
         await self._service.drain(DRAIN_SECONDS)
-        await self._service.wait_for_readers(FLUSH_SECONDS)
+        closing = asyncio.create_task(self._service.close_parts(), name="close parts")
+        until_close = self._deadline.remaining - 2 * CLOSE_SECONDS
+        await self._service.wait_for_readers(max(0.0, min(FLUSH_SECONDS, until_close)))
         await super().shutdown(sockets)
+        await closing
         if self.server_state.tasks:  # cancelled, because they took too long
             await asyncio.wait(self.server_state.tasks, timeout=CLOSE_SECONDS)
 
 
+def cut_off_stalled_clients(listening: Iterable[socket.socket]) -> None:
+    """Let the kernel close connections whose clients take nothing for ``STALLED_SECONDS``. Linux only."""
+    option = getattr(socket, "TCP_USER_TIMEOUT", None)
+    for each in listening:
+        if option is not None and each.family in (socket.AF_INET, socket.AF_INET6):
+            each.setsockopt(socket.IPPROTO_TCP, option, round(STALLED_SECONDS * 1000))  # accepted sockets inherit it
+
+
+def raise_descriptor_limit() -> int:
+    """Raise the limit of open files as far as the system allows, and return it."""
+    import resource  # noqa: PLC0415 - Windows has none, where commands that only talk to servers run
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+        soft = limit
+    return limit if soft == resource.RLIM_INFINITY else soft
+
+
 def page_host(host: str) -> str:
-    """Return the host of the page's address for a browser on this machine."""
     if host in ("0.0.0.0", "::") or is_loopback(host):  # noqa: S104 - it is compared
         return "localhost"
     return f"[{host}]" if ":" in host else host
-
-
-def force_exit_after(seconds: float) -> None:
-    """End the process if it does not end by itself. An agent can ignore its cancellation, or block a thread."""
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-
-    def force_exit() -> None:
-        names = sorted(task.get_name() for task in tasks if not task.done())
-        if names:
-            logger.error(
-                "shutdown: abandoned tasks still running %s",
-                format_fields({"count": len(names), "names": ", ".join(names)}),
-            )
-        else:
-            logger.error("shutdown: abandoned threads still running")
-        logging.shutdown()
-        os._exit(0)
-
-    timer = threading.Timer(seconds, force_exit)
-    timer.daemon = True
-    timer.start()
 
 
 def enable_gc() -> None:
@@ -217,22 +211,26 @@ def serve(agent: object = None, settings: Settings | None = None) -> None:
         sys.exit(status)
 
 
-def run_server(
+def run_server(  # noqa: PLR0913 - every one has a default
     agent: object = None,
     *,
     settings: Settings | None = None,
     config: Path | None = None,
     sockets: list[socket.socket] | None = None,
+    on_load_error: Callable[[Exception], object] = lambda _: None,
+    describe_failure: Callable[[BaseException], AppError] = describe_failure,
     **overrides: str | int | None,
 ) -> int:
     """Serve until SIGTERM or SIGINT. Return the exit status.
 
     Args:
-        agent: as for ``create_app``.
-        settings: as for ``create_app``.
-        config: the file of the settings, in place of ``agui.toml``.
-        sockets: sockets that listen already, in place of the address of the settings.
-        overrides: settings by name that win over the environment; None is no value.
+        agent: as in ``serve``.
+        settings: as in ``serve``.
+        config: the file to read in place of ``agui.toml``.
+        sockets: listen already.
+        on_load_error: called if the settings or the agent cannot be used, after the reason was printed.
+        describe_failure: returns what clients read of an exception of the agent.
+        overrides: values of settings.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.set_threshold(GC_THRESHOLD, *GC_GENERATIONS)  # before the agent is loaded, so that the agent can set another one
@@ -245,16 +243,16 @@ def run_server(
         logs.configure_logging(settings.log_format, settings.log_level)
         settings = without_plain_grpc(settings)
         app = create_app(agent, settings)
+        app.state.service.describe_failure = describe_failure
         warn_if_shared(settings)
     except (SettingsError, AgentLoadError, ToolLoadError) as error:
         print_start_error(str(error))
+        on_load_error(error)
         return 2
     if sockets is None and (reason := bind_error(settings.host, settings.port)) is not None:
         print_start_error(reason)
         return 2
-    server = Server(
-        uvicorn_config(app, settings, descriptors), app.state.service, ConnectionLimit(descriptors), settings
-    )
+    server = Server(uvicorn_config(app, settings, descriptors), app.state.service, settings)
     server.run(sockets)
     if server.start_error is not None:
         print_start_error(server.start_error)
@@ -281,15 +279,12 @@ def print_start_error(reason: str) -> None:
 
 
 def warn_if_shared(settings: Settings) -> None:
-    """Log a warning if callers on other machines share all threads."""
     if settings.auth is Auth.NONE and settings.scope is Scope.NONE and not is_loopback(settings.host):
         fields = {"host": settings.host, "auth": settings.auth, "scope": settings.scope}
         logger.warning("server is open: every caller can read and change every thread %s", format_fields(fields))
 
 
 def uvicorn_config(app: ASGIApp, settings: Settings, descriptors: int) -> uvicorn.Config:
-    """Return uvicorn's configuration for the application, in a process that may have ``descriptors`` files open."""
-    protocols = choose_protocols()
     return uvicorn.Config(
         app,
         host=settings.host,
@@ -298,12 +293,13 @@ def uvicorn_config(app: ASGIApp, settings: Settings, descriptors: int) -> uvicor
         access_log=False,
         server_header=False,
         proxy_headers=False,  # a client could write any address into X-Forwarded-For
-        http=protocols.http,
-        ws=protocols.ws,
+        http=choose_http(),
+        ws="websockets-sansio",
         ws_per_message_deflate=False,  # 10 KB can inflate to 10 MB (docs/benchmarks.md)
         ws_ping_timeout=WS_PING_SECONDS,
         ws_max_size=2 * settings.max_body_bytes,
         backlog=min(MAX_BACKLOG, descriptors // 4),  # one turn of the loop may accept all that wait
+        limit_concurrency=descriptors - descriptors // RESERVED_SHARE,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=CLOSE_SECONDS,
     )

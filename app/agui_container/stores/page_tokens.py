@@ -54,7 +54,6 @@ def make_last_token(time: float, number: int) -> str:
 
 
 def parse_revision(since: str | None, thread: int) -> int | None:
-    """Return the revision in a token, or None if the token is not of this thread."""
     number, _, text = (since or "").partition(".")
     revision = int(text) if number == str(thread) and text.isascii() and text.isdigit() else None
     return revision if revision is not None and revision <= LARGEST else None

@@ -62,7 +62,6 @@ class Counter(Instrument, frozen=True):
     """A number that only grows."""
 
     def add(self, amount: float, attributes: AttributeValues) -> None:
-        """Add an amount."""
         otel_counter(self).add(amount, attributes)
         for sink in sinks:
             sink.add(self, amount, attributes)
@@ -74,7 +73,6 @@ class Histogram(Instrument, frozen=True):
     boundaries: tuple[float, ...] = ()
 
     def record(self, value: float, attributes: AttributeValues) -> None:
-        """Add a value."""
         otel_histogram(self).record(value, attributes)
         for sink in sinks:
             sink.record(self, value, attributes)
@@ -194,8 +192,6 @@ class CallTimer:
 
 
 class CountedEngine(Protocol):
-    """An engine whose counts are read."""
-
     def readings(self) -> Readings:
         """Return the counts at this moment. Any thread may ask."""
 

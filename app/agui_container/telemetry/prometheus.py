@@ -41,17 +41,14 @@ class Exposition:
         self._histograms = {each.name: make_histogram(each) for each in RECORDED if isinstance(each, Histogram)}
 
     def add(self, counter: Counter, amount: float, attributes: AttributeValues) -> None:
-        """Add to a counter."""
         child = self._counters[counter.name]
         (child.labels(*label_values(counter, attributes)) if counter.attributes else child).inc(amount)
 
     def record(self, histogram: Histogram, value: float, attributes: AttributeValues) -> None:
-        """Add a value to a histogram."""
         child = self._histograms[histogram.name]
         (child.labels(*label_values(histogram, attributes)) if histogram.attributes else child).observe(value)
 
     def collect(self) -> Iterable[Metric]:
-        """Return all metrics. prometheus-client calls this."""
         for recorded in (*self._counters.values(), *self._histograms.values()):
             for metric in recorded.collect():
                 metric.samples = [each for each in metric.samples if not each.name.endswith("_created")]
@@ -78,7 +75,6 @@ def metric_name(instrument: Instrument) -> str:
 
 
 def label_names(instrument: Instrument) -> Sequence[str]:
-    """Return the attributes of an instrument as names of labels."""
     return [name.replace(".", "_") for name in instrument.attributes]
 
 
@@ -88,12 +84,10 @@ def label_values(instrument: Instrument, attributes: AttributeValues) -> Sequenc
 
 
 def make_counter(counter: Counter) -> prometheus_client.Counter:
-    """Make Prometheus's counter."""
     return prometheus_client.Counter(metric_name(counter), counter.description, label_names(counter), registry=None)
 
 
 def make_histogram(histogram: Histogram) -> prometheus_client.Histogram:
-    """Make Prometheus's histogram."""
     return prometheus_client.Histogram(
         metric_name(histogram),
         histogram.description,
@@ -104,7 +98,6 @@ def make_histogram(histogram: Histogram) -> prometheus_client.Histogram:
 
 
 def read_observed(observed: Observed) -> Metric:
-    """Return the values of a count as a metric."""
     family = CounterMetricFamily if observed.is_monotonic else GaugeMetricFamily
     metric = family(metric_name(observed), observed.description, labels=label_names(observed))
     for attributes, value in observed.values():

@@ -11,10 +11,11 @@ Source: semantic conventions for generative AI, agent and inference spans, and t
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
-from ag_ui.core import AssistantMessage, ContentPart, Message, ReasoningMessage, TextPart, TokenUsage, ToolMessage
+from ag_ui.core import ContentPart, Message, ReasoningMessage, TextPart, TokenUsage, ToolMessage
 from pydantic_core import to_json
 
 from agui_container.ports import ToolContent
+from agui_core.turns import calls_of
 
 Attributes = dict[str, str | int | tuple[str, ...]]
 
@@ -64,7 +65,6 @@ def is_enabled() -> bool:
 
 
 def system_instructions(system: str) -> str:
-    """Return the system text as JSON."""
     return _json([_text(system)])
 
 
@@ -80,7 +80,6 @@ def output_message(messages: Sequence[Message], finish_reason: str) -> str:
 
 
 def result_text(content: ToolContent) -> str:
-    """Return the result of a tool as text."""
     return content if isinstance(content, str) else _json([_part(part) for part in content])
 
 
@@ -98,7 +97,7 @@ def _parts(message: Message) -> Iterator[MessagePart]:
         yield _text(content)
     elif isinstance(content, list):
         yield from map(_part, content)
-    for call in (message.tool_calls or ()) if isinstance(message, AssistantMessage) else ():
+    for call in calls_of(message):
         function = call.function
         yield {"type": "tool_call", "id": call.id, "name": function.name, "arguments": function.arguments}
 

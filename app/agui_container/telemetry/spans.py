@@ -105,13 +105,10 @@ class TracedSpan:
         self._span.set_status(StatusCode.ERROR)
 
     def _records_content(self) -> bool:
-        """True if the content of messages is recorded in this span."""
         return self._span.is_recording() and semconv.is_enabled()
 
 
 class ModelAnswer(Protocol):
-    """Answer of a model, as far as spans need it."""
-
     @property
     def usage(self) -> Sequence[TokenUsage]:
         """Reported token usage of the answer."""
@@ -139,7 +136,6 @@ class ModelCall(TracedSpan):
             self._span.set_attribute(INPUT, semconv.input_messages(prompt.messages))
 
     def record_answer(self, answer: ModelAnswer) -> None:
-        """Record the complete answer of the model."""
         if not self._span.is_recording():
             return
         messages = answer.messages
@@ -162,7 +158,6 @@ class ToolCall(TracedSpan):
             self._span.set_attribute(ARGUMENTS, arguments)
 
     def record_result(self, result: ToolContent) -> None:
-        """Record the result of the tool."""
         if self._records_content():
             self._span.set_attribute(RESULT, semconv.result_text(result))
 
@@ -230,13 +225,6 @@ class RunTrace:
         for entry in event.usage or ():
             _count(entry.input_tokens, "input", entry.provider, entry.model)
             _count(entry.output_tokens, "output", entry.provider, entry.model)
-
-    def refuse(self, code: str) -> None:
-        """End the span of a run that was not admitted."""
-        span, self._span = self._span, None
-        if span is not None:
-            span.set_attribute(ERROR, code)
-            span.end()
 
 
 def _count(tokens: int | None, kind: str, provider: str | None, model: str | None) -> None:

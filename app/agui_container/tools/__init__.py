@@ -35,5 +35,4 @@ else:
 
 
 def __dir__() -> list[str]:
-    """Return the public names, also those that are not imported yet."""
     return sorted(__all__)

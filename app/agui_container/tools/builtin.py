@@ -38,11 +38,7 @@ FORBIDDEN = "This is not arithmetic: use numbers, + - * / // % **, parentheses, 
 
 
 def evaluate(expression: str) -> Number:
-    """Compute an arithmetic expression.
-
-    Raises:
-        ToolError: the expression is not arithmetic, is too large, or has no real result.
-    """
+    """Raise ``ToolError`` if the expression is not arithmetic, is too large, or has no real result."""
     if len(expression) > MAX_LENGTH:
         raise ToolError(f"The expression is too long: {MAX_LENGTH} characters are the limit.")
     try:

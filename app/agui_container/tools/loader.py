@@ -20,11 +20,7 @@ class ToolLoadError(ValueError):
 
 
 def load_tools(reference: str) -> tuple[Tool, ...]:
-    """Import a reference to a tool, or to a list of tools with different names.
-
-    Raises:
-        ToolLoadError: the reference does not exist, or is not a tool or a list of tools.
-    """
+    """Import a tool, or a list of tools with different names. Raises ``ToolLoadError``."""
     try:
         value = import_string(reference)
     except BadReference as error:

@@ -54,11 +54,9 @@ class ToolPolicy:
 
     @property
     def asks(self) -> bool:
-        """True if a rule requires approval for some tools."""
         return any(rule.policy == "ask" for rule in self.rules)
 
     def __call__(self, tool_name: str) -> PolicyDecision:
-        """Return the decision of the first rule that matches ``tool_name``, or else ``ALLOW``."""
         for rule in self.rules:
             if fnmatchcase(tool_name, rule.tool_pattern):
                 return PolicyDecision(Permission(rule.policy), reason=rule.reason, category=rule.category)

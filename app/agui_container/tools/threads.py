@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from agui_container.ports import ToolError
 from agui_container.runtime.daemon_threads import CannotStartThread, DaemonThreadPool, IdentityBusy, ThreadPoolBusy
-from agui_container.runtime.identity_limiter import IdentityLimiter
+from agui_container.tools.identity_limiter import IdentityLimiter
 
 T = TypeVar("T")
 
@@ -21,13 +21,15 @@ _turns = IdentityLimiter("tools", ACTIVE, per_identity=ACTIVE // 2)
 _pool = DaemonThreadPool(ALIVE, per_identity=ALIVE // 2)
 
 
-async def run_in_thread(function: Callable[[], T], identity: str = "") -> T:
-    """Call ``function`` in its own thread, with the caller's context variables. It counts for ``identity``.
+async def run_in_thread(
+    function: Callable[[], T], identity: str = "", on_start: Callable[[], None] = lambda: None
+) -> T:
+    """Call with the caller's context variables. It counts for ``identity``. Raises ``ToolError``.
 
-    Raises:
-        ToolError: no thread can be started, or too many are running.
+    ``on_start`` is called when a cancel can no longer prevent the call.
     """
     async with _turns.turn(identity):
+        on_start()
         try:
             return await _pool.call("tool", function, identity)
         except CannotStartThread as error:

@@ -17,12 +17,13 @@ interface Example {
   output: string;
 }
 
-/** Blocks of JavaScript, each with the output that is shown behind it. A block for a browser is not run. */
+/** Blocks that use this client, each with the output that is shown behind it. Servers and blocks for a browser are not run. */
 function examplesOf(document: string): Example[] {
   const text = readFileSync(join(ROOT, document), "utf8");
   const block = /^```js((?: [\w-]+)*)\n([\s\S]*?)^```\n(?:\n```text output\n([\s\S]*?)^```$)?/gm;
   return [...text.matchAll(block)]
-    .filter(([, marks]) => !marks?.includes("needs-browser"))
+    .filter(([, marks, code]) => !marks?.includes("needs-browser") && code?.includes("@agui-container/client"))
+    .filter(([, , code]) => !code?.includes("createServer("))
     .map((match) => ({
       line: text.slice(0, match.index).split("\n").length,
       code: match[2] ?? "",
@@ -30,7 +31,7 @@ function examplesOf(document: string): Example[] {
     }));
 }
 
-for (const document of ["clients/typescript/README.md", "docs/typescript.md"]) {
+for (const document of ["clients/typescript/README.md", "docs/clients.md"]) {
   describe(document, () => {
     let server: Server;
 

@@ -146,18 +146,6 @@ describe("a handshake that fails", () => {
     gateway.close();
   });
 
-  it("for the limit of sockets has the server's code", async () => {
-    const server = await startServer({ AGUI_CALLER_LIMITS: '{"sockets":1}', AGUI_LIMIT_BY: "session" });
-    await withRelay(server.port, async (relay) => {
-      const sessionId = "s".repeat(33);
-      const [first, second] = [webSocketAgent(relay, { sessionId }), webSocketAgent(relay, { sessionId })];
-      await eventsOf(first, inputOf("hello")); // its socket stays open
-      assert.equal((await refused(eventsOf(second, inputOf("hello")))).code, "RATE_LIMIT_EXCEEDED");
-      close(first);
-    });
-    await server.stop();
-  });
-
   it("after a drop does not end the run for the status that a gateway gives to the GET", async () => {
     const statuses: number[] = [];
     const gateway = createServer((_, response) => {

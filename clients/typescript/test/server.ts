@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 
 export const ROOT = join(import.meta.dirname, "..", "..", "..", "..");
 const LISTENING = /listening host=127\.0\.0\.1 port=(\d+)/;
@@ -22,7 +22,7 @@ export async function startServer(settings: Record<string, string> = {}): Promis
     ...Object.fromEntries(kept),
     AGUI_HOST: "127.0.0.1",
     AGUI_PORT: "0",
-    PYTHONPATH: join(ROOT, "app"),
+    PYTHONPATH: [join(ROOT, "app"), join(ROOT, "clients", "python", "src")].join(delimiter),
     ...settings,
   };
   const child = spawn(python(), ["-m", "agui_container", "serve"], {

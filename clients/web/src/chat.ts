@@ -21,14 +21,14 @@ import { newId } from "./config";
 import { api, threadWithRuns } from "./connection/api";
 import { FrameLog } from "./connection/frames";
 import { type LinkState, type RunHandle, Transport } from "./connection/transport";
-import { type Content, queueOf, setQueue } from "./message-queue";
+import { type Content, enqueue, queueOf, setQueue } from "./message-queue";
 import { EventQueue } from "./queue";
 import { choices } from "./server";
 import { branchAt, branchId } from "./state/branches";
-import { openCalls, textOf, unsent } from "./state/messages";
+import { openCalls, unsent } from "./state/messages";
 import { answered, isApproval, putOff, sent, withWaiting } from "./state/questions";
 import { endRun, reduce } from "./state/reducer";
-import { chatOf } from "./state/stored";
+import { chatOf, withLateAnswers } from "./state/stored";
 import { type ChatState, emptyChat, type RunFailure } from "./state/types";
 import { Store } from "./store";
 import { threads } from "./threads";
@@ -39,7 +39,7 @@ export const chat = new Store<ChatState>(emptyChat(newId()));
 export const link = new Store<LinkState>("idle");
 /** The last thing that failed outside of a run. */
 export const problem = new Store<RunFailure | null>(null);
-/** False until the thread that the address names is loaded. No message is written there before. */
+/** False until the thread that the address names is loaded. A message for it waits until then. */
 export const isLoaded = new Store(true);
 /** The last input that was sent on the thread that is shown, for `copy as curl`. */
 export const lastInput = new Store<RunAgentInput | null>(null);
@@ -78,7 +78,7 @@ export function isFollowing(): boolean {
 
 /** Run the agent on what the server does not have yet. */
 async function run(resume?: ResumeEntry[]): Promise<void> {
-  const { threadId, messages } = chat.value;
+  const { threadId } = chat.value;
   const input = {
     threadId,
     runId: newId(),
@@ -94,8 +94,6 @@ async function run(resume?: ResumeEntry[]): Promise<void> {
   asked = input.forwardedProps as Record<string, string>;
   refusedAnswers = [];
   if (threads.selected.value !== threadId) threads.select(threadId);
-  const first = messages.find((message) => message.role === "user");
-  if (first !== undefined && chat.value.earlier === undefined) threads.setBeginning(threadId, textOf(first));
   chat.patch({ run: { id: input.runId, status: "running", startedAt: Date.now() }, interrupts: [] });
   begun.update((count) => count + 1);
   await follow(input);
@@ -136,7 +134,9 @@ export async function follow(input: RunAgentInput): Promise<void> {
   if (chat.value.run.status === "failed") afterFailure(input, hasStarted);
   if (chat.value.run.status === "finished") sendQueued();
   if (chat.value.run.status === "interrupted") void sendAnswers();
-  if (input.resume !== undefined && lacksResult(chat.value)) void loadAgain(input.threadId).catch(() => undefined);
+  if (input.resume === undefined) return;
+  const late = decidedElsewhere(chat.value);
+  if (late.length > 0) void loadAgain(input.threadId, late).catch(() => undefined);
 }
 
 /** Send the first message that waits for the end of a run. */
@@ -145,7 +145,18 @@ export function sendQueued(): void {
   const [first, ...rest] = queueOf(threadId);
   if (first === undefined || isRunning()) return;
   setQueue(threadId, rest);
-  void send(first);
+  void send(first.content);
+}
+
+/** Send the messages that were written before the thread was shown. */
+export function sendEarly(): void {
+  const { threadId } = chat.value;
+  const waiting = queueOf(threadId);
+  setQueue(
+    threadId,
+    waiting.filter(({ isEarly }) => !isEarly),
+  );
+  for (const { content } of waiting.filter(({ isEarly }) => isEarly)) void send(content);
 }
 
 /** Show a run as stopped if it has no last event. It was then stopped before the server admitted it. */
@@ -177,18 +188,19 @@ async function loadQuestions(threadId: string): Promise<void> {
   if (isCurrent()) chat.update((state) => withWaiting(state, interrupts));
 }
 
-/** True if a call of the agent has no result that is shown, because another tab has decided about it. */
-function lacksResult({ run, calls, messages }: ChatState): boolean {
+/** The calls of the agent that have no result here after an answer, because they were decided in another tab. */
+function decidedElsewhere({ run, calls, messages }: ChatState): string[] {
+  if (run.status !== "finished") return [];
   const all = messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []));
-  const isOpen = all.some((call) => calls[call.id]?.phase === "running" && !isClientTool(call.function.name));
-  return isOpen && run.status === "finished";
+  const open = all.filter((call) => calls[call.id]?.phase === "running" && !isClientTool(call.function.name));
+  return open.map(({ id }) => id);
 }
 
-/** Show the thread as the server has it. */
-async function loadAgain(threadId: string): Promise<void> {
+/** Show the thread as the server has it. Answers to the calls `late` came after the decision. */
+async function loadAgain(threadId: string, late: readonly string[]): Promise<void> {
   const isCurrent = visit();
   const [stored, runs] = await threadWithRuns(threadId);
-  if (isCurrent()) chat.set(chatOf(stored, runs));
+  if (isCurrent()) chat.set(withLateAnswers(chatOf(stored, runs), late));
 }
 
 /** Sentences for errors of the agents whose own messages are for developers, by their names. */
@@ -209,10 +221,15 @@ export function failureOf(error: unknown): RunFailure {
       };
 }
 
-/** Send a message, or let it wait for the end of the open run. */
+/** The thread that a message goes to: the one that is shown, or the one that is being loaded. */
+export function addressee(): string {
+  return (isLoaded.value ? undefined : threads.selected.value) ?? chat.value.threadId;
+}
+
+/** Send a message, or let it wait until its thread is shown and has no open run. */
 export async function send(content: Content): Promise<void> {
-  const { threadId } = chat.value;
-  if (isRunning()) return setQueue(threadId, [...queueOf(threadId), content]);
+  if (!isLoaded.value) return enqueue(addressee(), { content, isEarly: true });
+  if (isRunning()) return enqueue(chat.value.threadId, { content });
   chat.update(putOff);
   add({ id: newId(), role: "user", content });
   await run();

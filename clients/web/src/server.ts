@@ -3,6 +3,7 @@
 import type { AgentCapabilities } from "@ag-ui/core";
 import { read, write } from "./config";
 import { api } from "./connection/api";
+import type { Price } from "./state/cost";
 import { Store } from "./store";
 
 export const capabilities = new Store<AgentCapabilities | null>(null);
@@ -19,13 +20,6 @@ interface AgentFacts {
 interface NamedAgent extends AgentFacts {
   name: string;
   description?: string;
-}
-
-/** US dollars for a million tokens. */
-export interface Price {
-  input: number;
-  output: number;
-  cachedInput?: number;
 }
 
 /** Facts of this server that AG-UI has no field for. */

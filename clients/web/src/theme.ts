@@ -25,21 +25,6 @@ export function setTheme(chosen: Theme): void {
   paintTheme();
 }
 
-/** Return true if the page is dark, by choice or by the system. */
-export function isDark(): boolean {
-  return theme.value === "system" ? systemDark().matches : theme.value === "dark";
-}
-
-/** Call the listener when the theme, or that of the system, has changed, until the signal. */
-export function watchTheme(listener: () => void, signal: AbortSignal): void {
-  signal.addEventListener("abort", theme.subscribe(listener));
-  systemDark().addEventListener("change", listener, { signal });
-}
-
-function systemDark(): MediaQueryList {
-  return matchMedia("(prefers-color-scheme: dark)");
-}
-
 /** Set the attributes and variables that the style sheet uses. */
 export function paintTheme(): void {
   const root = document.documentElement;

@@ -1,7 +1,7 @@
 /** The thread that is shown: begin, open, load earlier messages, load again, fork. */
 
 import type { RunAgentInput } from "@ag-ui/core";
-import { chat, failureOf, follow, isFollowing, isLoaded, leave, problem, retry, visit } from "./chat";
+import { chat, failureOf, follow, isFollowing, isLoaded, leave, problem, retry, sendEarly, visit } from "./chat";
 import { newId } from "./config";
 import { api, RequestError, type StoredThread, threadWithRuns } from "./connection/api";
 import { closeReplay } from "./replay";
@@ -39,13 +39,15 @@ export async function openThread(threadId: string): Promise<void> {
     chat.set(chatOf(stored, runs));
     const isListed = threads.list.value.some((each) => each.threadId === stored.forkedFrom?.threadId);
     if (rootOf(threadId) !== threadId && !isListed) void threads.all(); // to find the other versions of its messages
-    if (stored.activeRunId !== undefined) await attach(threadId, stored.activeRunId);
+    if (stored.activeRunId !== undefined) void attach(threadId, stored.activeRunId);
+    sendEarly();
   } catch (error) {
     if (!isCurrent()) return;
     chat.set(emptyChat(threadId));
     const hasNotBegun = error instanceof RequestError && error.code === "THREAD_NOT_FOUND";
     isLoaded.set(hasNotBegun);
-    if (!hasNotBegun) problem.set(failureOf(error));
+    if (hasNotBegun) sendEarly();
+    else problem.set(failureOf(error));
   }
 }
 

@@ -13,9 +13,6 @@ const LOOK_MS = 2000;
 /** Longest time to the answer to a look. A server that hangs is noticed within 5 seconds. */
 const ANSWER_MS = 2500;
 
-/** Length of a title that the server makes. */
-const TITLE_CHARACTERS = 80;
-
 /** Feedback by message id, for the thread that is shown. */
 export const feedback = new Store<Readonly<Record<string, Feedback>>>({});
 
@@ -31,7 +28,6 @@ class Threads {
   /** What a search has found so far; null without a search. */
   readonly found = new Store<readonly ThreadFacts[] | null>(null);
   readonly isSearching = new Store(false);
-  private readonly beginnings = new Map<string, string>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   /** Number of requests for the list. An answer to an earlier one is dropped. */
   private requests = 0;
@@ -46,15 +42,6 @@ class Threads {
     this.problem.set("");
     const hash = threadId === null ? "" : `#/${encodeURIComponent(threadId)}`;
     if (location.hash !== hash) history.pushState(null, "", hash || location.pathname + location.search);
-  }
-
-  /** Remember the beginning of a thread, because the server makes a title only when the first run ends. */
-  setBeginning(threadId: string, text: string): void {
-    this.beginnings.set(threadId, text.slice(0, TITLE_CHARACTERS).replace(/\s+/g, " ").trim());
-  }
-
-  titleOf({ threadId, title }: ThreadFacts): string {
-    return title ?? (this.beginnings.get(threadId) || "Untitled");
   }
 
   /** Ask for the list, and again as long as a listed run is open or the server cannot be reached. */
@@ -196,6 +183,11 @@ async function ping(): Promise<void> {
 }
 
 export const threads = new Threads();
+
+/** The title of a thread. A thread whose first message is a file has none. */
+export function titleOf({ title }: ThreadFacts): string {
+  return title ?? "Untitled";
+}
 
 /** The thread that the address names. */
 export function threadInAddress(): string | null {

@@ -122,7 +122,7 @@ test("arguments that the tool takes are sent as they were written in the JSON vi
 test("a wrong field is refused by its label, also for what is inside it", () => {
   assert.throws(() => edited({ "/amount": "much" }), { pointer: "/amount", message: "Amount must be a number." });
   assert.throws(() => edited({ "/to": "" }), { pointer: "/to", message: "To is required." });
-  assert.throws(() => edited({ "/labels": "red\ngreen" }), { pointer: "/labels", message: /^Labels › item 2 must/ });
+  assert.throws(() => edited({ "/sizes": "1\nmany" }), { pointer: "/sizes", message: /^Sizes › item 2 must/ });
   assert.throws(() => edited({ "/lines": '[{"name": 1}]' }), {
     pointer: "/lines",
     message: "Lines › item 1 › name must be a text.",

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { answerOf } from "../src/forms/answer";
-import { fieldsOf, formOf } from "../src/forms/fields";
+import { choicesOf, fieldsOf, formOf } from "../src/forms/fields";
 
 function answer(schema: Record<string, unknown>, draft: Record<string, string>): unknown {
   return answerOf(schema, formOf(schema), draft);
@@ -174,4 +174,46 @@ test("a list of texts or numbers is written one item a line", () => {
   assert.deepEqual(answer(schema, { "/sizes": "1\n 2 \n" }), { tags: ["a", "b"], sizes: [1, 2] });
   assert.deepEqual(answer(schema, { "/tags": "", "/sizes": "" }), { sizes: [] });
   assert.throws(() => answer(schema, { "/sizes": "1\n0" }), /Sizes › item 2 must be at least 1/);
+});
+
+/** As MCP servers ask: titled options, several options, and defaults of each kind. */
+const ELICITED = {
+  type: "object",
+  properties: {
+    size: {
+      type: "string",
+      oneOf: [
+        { const: "s", title: "Small" },
+        { const: "l", title: "Large" },
+      ],
+      default: "l",
+    },
+    colour: { type: "string", enum: ["r", "b"], enumNames: ["Red", "Blue"] },
+    extras: { type: "array", minItems: 1, items: { anyOf: [{ const: "a", title: "Almonds" }, { const: "c" }] } },
+    days: { type: "array", items: { type: "string", enum: ["Mon", "Tue"] }, default: ["Tue"] },
+    gift: { type: "boolean", default: true },
+    count: { type: "integer", default: 2 },
+  },
+  required: ["size", "extras"],
+};
+
+test("options are chosen by their titles, and several of them in a list", () => {
+  const fields = fieldsOf(formOf(ELICITED));
+  const labels = fields.map(({ kind, schema }) => [
+    kind,
+    choicesOf(kind === "choices" ? (schema.items as typeof schema) : schema).map(({ label }) => label),
+  ]);
+  assert.deepEqual(labels, [
+    ["choice", ["Small", "Large"]],
+    ["choice", ["Red", "Blue"]],
+    ["choices", ["Almonds", "c"]],
+    ["choices", ["Mon", "Tue"]],
+    ["boolean", []],
+    ["number", []],
+  ]);
+  const defaults = { size: "l", days: ["Tue"], gift: true, count: 2 };
+  assert.deepEqual(answer(ELICITED, { "/extras": "a\nc" }), { ...defaults, extras: ["a", "c"] });
+  const draft = { "/size": "s", "/colour": "b", "/extras": "c", "/days": "", "/gift": "false", "/count": "" };
+  assert.deepEqual(answer(ELICITED, draft), { size: "s", colour: "b", extras: ["c"], gift: false });
+  assert.throws(() => answer(ELICITED, {}), { pointer: "/extras", message: "Extras must have at least 1 item." });
 });

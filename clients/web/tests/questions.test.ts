@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Interrupt } from "@ag-ui/core";
-import { answered, putOff, sent, withWaiting } from "../src/state/questions";
+import { answered, canDecline, putOff, sent, withWaiting } from "../src/state/questions";
 import { emptyChat } from "../src/state/types";
 
 const approval = (id: string): Interrupt => ({
@@ -37,4 +37,10 @@ test("a form that a message goes on without is not answered, unless it still wai
   assert.deepEqual(off.notices, [{ id: "form", afterMessageId: null, text: "Where to?", answer: "" }]);
   const again = withWaiting(off, [FORM]);
   assert.deepEqual([again.notices, again.interrupts], [[], [FORM]]);
+});
+
+test("a question of an MCP server can be declined, unless its own values could mean that", () => {
+  const ofServer = { ...FORM, reason: "elicitation" };
+  const withAction = { ...ofServer, responseSchema: { properties: { action: { type: "string" } } } };
+  assert.deepEqual([FORM, ofServer, withAction].map(canDecline), [false, true, false]);
 });

@@ -64,6 +64,21 @@ test("a call has arguments, a result, the server's time and its failure", () => 
   assert.equal(block.result?.content, "Error: no");
 });
 
+test("a running call shows its progress, and its result ends that", () => {
+  const value = { toolCallId: "c", progress: 1, total: 3, message: "step 1" };
+  const progress = { type: "CUSTOM", name: "tools.progress", value };
+  const running = [
+    started,
+    ...call("c", "f", "m"),
+    progress,
+    { ...progress, value: { ...value, toolCallId: "other" } },
+  ];
+  assert.deepEqual(played(...running).calls.c?.progress, { progress: 1, total: 3, message: "step 1" });
+  assert.deepEqual(Object.keys(played(...running).calls), ["c"]);
+  const result = { type: "TOOL_CALL_RESULT", toolCallId: "c", messageId: "x", content: "a" };
+  assert.equal(played(...running, result, progress).calls.c?.progress, undefined);
+});
+
 test("subagents are nested in the call that began them", () => {
   const state = played(
     started,
@@ -113,25 +128,6 @@ test("a snapshot marks what it changed", () => {
     { type: "STATE_SNAPSHOT", snapshot: { a: 1, b: 3 } },
   );
   assert.deepEqual(state.shared.changed, ["/b"]);
-});
-
-test("goals are declared, achieved and failed", () => {
-  const custom = (name: string, value: unknown) => ({ type: "CUSTOM", name, value });
-  const state = played(
-    started,
-    custom("goals.declared", {
-      goals: [
-        { type: "a", status: "pending" },
-        { type: "b", status: "pending" },
-      ],
-    }),
-    custom("goal.achieved", { type: "a", data: { x: 1 } }),
-    custom("goal.failed", { type: "b", reason: "given_up" }),
-  );
-  assert.deepEqual(state.goals, [
-    { type: "a", status: "achieved", data: { x: 1 } },
-    { type: "b", status: "failed", reason: "given_up" },
-  ]);
 });
 
 test("neighbouring deltas of one message are joined, and nothing else is", () => {

@@ -14,7 +14,6 @@ const THREAD: StoredThread = {
     { id: "u2", role: "user", content: "two" },
   ],
   runs: { a1: "r1" },
-  goals: [],
   feedback: [],
   waiting: [],
   answers: [],

@@ -4,7 +4,7 @@ import { CopilotChat, CopilotKitProvider } from "@copilotkit/react-core/v2";
 import "@copilotkit/react-core/v2/styles.css";
 import { useState } from "react";
 import { createRoot } from "react-dom/client";
-import { Approval, Failure, ToolCard } from "./cards";
+import { Failure, Questions, ToolCard } from "./cards";
 import "./style.css";
 import { ThemeTool } from "./theme-tool";
 import { threadId } from "./thread";
@@ -15,7 +15,7 @@ function App() {
   return (
     <CopilotKitProvider runtimeUrl="/api/copilotkit" enableInspector={false} onError={show}>
       <ToolCard />
-      <Approval />
+      <Questions />
       <ThemeTool />
       <main>
         <CopilotChat threadId={threadId} />

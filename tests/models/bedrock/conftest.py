@@ -23,11 +23,9 @@ async def wire() -> AsyncIterator[BedrockServer]:
 
 @pytest.fixture
 def pauses() -> Pauses:
-    """Pauses between tries, counted instead of waited for."""
     return Pauses()
 
 
 @pytest.fixture
 def bedrock(wire: BedrockServer, pauses: Pauses) -> BedrockModels:
-    """Make models that talk to the server."""
     return BedrockModels(wire.url, pauses)

@@ -11,6 +11,7 @@ import pytest
 from ag_ui.core import Message, UserMessage
 from ag_ui.core import Tool as ToolSpec
 
+from agui_container.models import RetryPolicy
 from agui_container.models.bedrock import BedrockModel, BedrockOptions
 from agui_container.models.bedrock.reasoning_signature import verify_reasoning
 from agui_container.ports import (
@@ -33,7 +34,6 @@ METADATA: Mapping[str, Any] = {"metadata": {"usage": USAGE, "metrics": {"latency
 
 
 def text(said: str, index: int = 0) -> Mapping[str, Any]:
-    """A piece of text on the wire."""
     return {"contentBlockDelta": {"contentBlockIndex": index, "delta": {"text": said}}}
 
 
@@ -59,12 +59,15 @@ def as_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass
 class Pauses:
-    """Stands for ``backoff``."""
+    """Stands for sleeping, and remembers how long it should have been."""
 
-    taken: list[int] = field(default_factory=list)
+    taken: list[float] = field(default_factory=list)
 
-    async def __call__(self, attempt: int) -> None:
-        self.taken.append(attempt)
+    async def __call__(self, seconds: float) -> None:
+        self.taken.append(seconds)
+
+    def policy(self, attempts: int = 4) -> RetryPolicy:
+        return RetryPolicy(retries=attempts - 1, longest=8.0, jitter=lambda: 0.0, sleep=self)
 
 
 @dataclass
@@ -76,7 +79,7 @@ class BedrockModels:
 
     def __call__(self, model_id: str = MODEL, **options: Any) -> BedrockModel:  # noqa: ANN401
         chosen = replace(BedrockOptions(endpoint_url=self.url, read_timeout=120), **options)
-        return BedrockModel(model_id, chosen, pause=self.pauses)
+        return BedrockModel(model_id, chosen, retry_policy=self.pauses.policy(chosen.max_attempts))
 
 
 def prompt(*said: str | Message, tools: Sequence[str] = (), system: str = "") -> Prompt:
@@ -90,7 +93,6 @@ def prompt(*said: str | Message, tools: Sequence[str] = (), system: str = "") ->
 
 
 async def collect_deltas(deltas: AsyncIterator[Delta]) -> list[Delta]:
-    """All deltas."""
     return [delta async for delta in deltas]
 
 
@@ -128,12 +130,10 @@ def _plain(content: Mapping[str, Any] | None) -> object:
 
 
 def model_threads() -> list[threading.Thread]:
-    """The threads of model calls that are alive."""
     return [thread for thread in threading.enumerate() if thread.name == "model"]
 
 
 async def threads_gone() -> None:
-    """Wait until no thread of a model call is alive."""
     for thread in model_threads():
         await asyncio.to_thread(thread.join, 10)
         assert not thread.is_alive()

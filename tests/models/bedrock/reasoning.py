@@ -33,7 +33,6 @@ Json = Mapping[str, Any]
 
 
 def signature_of(text: str) -> str:
-    """Signature that only the model can make."""
     return hashlib.sha256(f"by the model: {text}".encode()).hexdigest()
 
 
@@ -51,7 +50,6 @@ def _forged(body: Json) -> Iterator[str]:
 
 
 def prompt_of(body: Json) -> Prompt:
-    """The prompt that a request was made of."""
     first, *others = [block["text"] for block in body.get("system", ())] or [""]
     messages: list[Message] = [SystemMessage(id=f"s{at}", content=text) for at, text in enumerate(others)]
     for at, message in enumerate(body["messages"]):
@@ -134,7 +132,6 @@ class Blocks:
         self._thought = ""
 
     def feed(self, delta: Delta) -> Iterator[Json]:
-        """The events of one delta."""
         kind = ("call", delta.index) if isinstance(delta, ToolCallDelta) else type(delta)
         if kind != self._kind:
             yield from self.closed()
@@ -148,7 +145,6 @@ class Blocks:
             yield from self._call(delta)
 
     def closed(self) -> Iterator[Json]:
-        """The end of the block that is open."""
         if self._kind is None:
             return
         if self._thought:

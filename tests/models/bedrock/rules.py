@@ -15,13 +15,11 @@ MEDIA = {"image": 20, "document": 5}
 
 @cache
 def service_model() -> Any:  # noqa: ANN401 - botocore has no types
-    """Return botocore's model of the service."""
     return botocore.session.get_session().get_service_model("bedrock-runtime")
 
 
 @cache
 def input_shape() -> Any:  # noqa: ANN401 - botocore has no types
-    """The shape of ConverseStream's input."""
     return service_model().operation_model("ConverseStream").input_shape
 
 

@@ -40,7 +40,6 @@ class BedrockResponse:
 
     @property
     def head(self) -> bytes:
-        """Status line and headers."""
         if self.error or self.status != 200:
             body = self._refusal
             kind = f"Content-Length: {len(body)}\r\nContent-Type: application/json\r\nx-amzn-ErrorType: {self.error}:x"
@@ -51,7 +50,6 @@ class BedrockResponse:
 
     @property
     def body(self) -> bytes:
-        """All before the end of the body."""
         if self.error or self.status != 200:
             return self._refusal
         frames = map(frame, self.events)
@@ -59,7 +57,6 @@ class BedrockResponse:
 
     @property
     def tail(self) -> bytes:
-        """The end of the body."""
         return b"" if self.error or self.status != 200 else b"0\r\n\r\n"
 
     @property
@@ -78,13 +75,11 @@ class BedrockServer:
     connections: int = 0
 
     def will(self, *answers: BedrockResponse | Sequence[Event]) -> list[BedrockResponse]:
-        """Set the responses to the next requests."""
         made = [answer if isinstance(answer, BedrockResponse) else BedrockResponse(answer) for answer in answers]
         self.answers.extend(made)
         return made
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection: any number of requests."""
         self.connections += 1
         try:
             while request := await _request(reader):
@@ -132,7 +127,6 @@ async def _send(answer: BedrockResponse, reader: asyncio.StreamReader, writer: a
 
 
 async def _hold(answer: BedrockResponse, reader: asyncio.StreamReader) -> None:
-    """Wait until the test releases the answer or the client disconnects."""
     answer.held.set()
     leaving, releasing = asyncio.create_task(reader.read(1)), asyncio.create_task(answer.release.wait())
     await asyncio.wait((leaving, releasing), return_when=asyncio.FIRST_COMPLETED)
@@ -145,7 +139,6 @@ async def _hold(answer: BedrockResponse, reader: asyncio.StreamReader) -> None:
 
 @asynccontextmanager
 async def wire_server() -> AsyncIterator[BedrockServer]:
-    """Serve until the block ends."""
     wire = BedrockServer("")
     tasks: set[asyncio.Task[None]] = set()
 

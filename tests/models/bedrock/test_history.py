@@ -1,50 +1,26 @@
 """Every history becomes one that Bedrock takes."""
 
-import base64
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from ag_ui.core import (
-    ActivityMessage,
-    AssistantMessage,
-    DataSource,
     DeveloperMessage,
-    DocumentPart,
-    FunctionCall,
-    ImagePart,
     Message,
     ReasoningMessage,
     SystemMessage,
-    TextPart,
-    ToolCall,
     ToolMessage,
-    UrlSource,
-    UserMessage,
 )
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agui_container.models.bedrock import BedrockOptions, CachePlace
 from agui_container.models.bedrock.reasoning_signature import sign_redacted, sign_text
-from agui_container.models.bedrock.request import FIRST_USER_TEXT, request_of
+from agui_container.models.bedrock.request import request_of
+from agui_container.ports.tool import USER_ONLY
 from tests.models.bedrock.doubles import MODEL, prompt
 from tests.models.bedrock.rules import broken_rules
-
-PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n....").decode()
-
-
-def user(content: Any = "hi") -> UserMessage:  # noqa: ANN401
-    return UserMessage(id="u", content=content)
-
-
-def assistant(text: str | None = None, *calls: str, arguments: str = "{}") -> AssistantMessage:
-    made = [ToolCall(id=call, function=FunctionCall(name="now", arguments=arguments)) for call in calls]
-    return AssistantMessage(id="a", content=text, tool_calls=made or None)
-
-
-def result(call: str, content: Any = "done", error: str | None = None, **metadata: Any) -> ToolMessage:  # noqa: ANN401
-    return ToolMessage(id="t", tool_call_id=call, content=content, error=error, metadata=metadata or None)
+from tests.models.histories import FOR_USER, IMAGE, URL, assistant, histories, names, result, user
 
 
 def thought(text: str = "hm", sealed: str | None = None) -> ReasoningMessage:
@@ -78,14 +54,6 @@ CONVERSATIONS: dict[str, tuple[Sequence[Message], list[tuple[str, list[Any]]]]] 
             ("user", [tool_result("1")]),
         ],
     ),
-    "all results of a turn are in one message, in the order of the calls": (
-        [user(), assistant("ok", "1", "2"), result("2", "b"), result("1", "a")],
-        [
-            ("user", [{"text": "hi"}]),
-            ("assistant", [{"text": "ok"}, use("1"), use("2")]),
-            ("user", [tool_result("1", "a"), tool_result("2", "b")]),
-        ],
-    ),
     "a call without a result is answered with the empty string": (
         [user(), assistant(None, "1", "2"), result("2"), user("well?")],
         [
@@ -93,74 +61,6 @@ CONVERSATIONS: dict[str, tuple[Sequence[Message], list[tuple[str, list[Any]]]]] 
             ("assistant", [use("1"), use("2")]),
             ("user", [tool_result("1", ""), tool_result("2"), {"text": "well?"}]),
         ],
-    ),
-    "a result without a call is dropped": (
-        [user(), result("1"), assistant("ok"), result("9"), user("b")],
-        [("user", [{"text": "hi"}]), ("assistant", [{"text": "ok"}]), ("user", [{"text": "b"}])],
-    ),
-    "the last of several results wins": (
-        [user(), assistant(None, "1"), result("1", "old"), result("1", "new")],
-        [("user", [{"text": "hi"}]), ("assistant", [use("1")]), ("user", [tool_result("1", "new")])],
-    ),
-    "a result that comes late is moved to its call": (
-        [user(), assistant(None, "1"), user("well?"), result("1")],
-        [("user", [{"text": "hi"}]), ("assistant", [use("1")]), ("user", [tool_result("1"), {"text": "well?"}])],
-    ),
-    "calls in messages of their own": (
-        [user(), assistant(None, "1"), assistant(None, "2"), result("1", "a"), result("2", "b")],
-        [
-            ("user", [{"text": "hi"}]),
-            ("assistant", [use("1")]),
-            ("user", [tool_result("1", "a")]),
-            ("assistant", [use("2")]),
-            ("user", [tool_result("2", "b")]),
-        ],
-    ),
-    "an id that comes twice in a message is one call": (
-        [user(), assistant(None, "1", "1"), result("1")],
-        [("user", [{"text": "hi"}]), ("assistant", [use("1")]), ("user", [tool_result("1")])],
-    ),
-    "roles take turns": (
-        [user("a"), user("b"), assistant("c"), assistant("d"), user("e")],
-        [
-            ("user", [{"text": "a"}, {"text": "b"}]),
-            ("assistant", [{"text": "c"}, {"text": "d"}]),
-            ("user", [{"text": "e"}]),
-        ],
-    ),
-    "blank text is left out, and what is left is put together": (
-        [user("a"), assistant(" \n"), user([TextPart(text=""), TextPart(text="b")]), assistant(""), user("\t")],
-        [("user", [{"text": "a"}, {"text": "b"}])],
-    ),
-    "the user begins": (
-        [assistant("Welcome!"), user("hi")],
-        [
-            ("user", [{"text": FIRST_USER_TEXT}]),
-            ("assistant", [{"text": "Welcome!"}]),
-            ("user", [{"text": "hi"}]),
-        ],
-    ),
-    "activities are for eyes only": (
-        [user("a"), ActivityMessage(id="x", activity_type="plan", content={"a": 1}), user("b")],
-        [("user", [{"text": "a"}, {"text": "b"}])],
-    ),
-    "reasoning comes before what it led to": (
-        [user(), thought(), assistant("a"), user("b")],
-        [("user", [{"text": "hi"}]), ("assistant", [REASONING, {"text": "a"}]), ("user", [{"text": "b"}])],
-    ),
-    "reasoning in a loop of tools": (
-        [user(), thought(), assistant(None, "1"), result("1"), thought(), assistant("a"), user("b")],
-        [
-            ("user", [{"text": "hi"}]),
-            ("assistant", [REASONING, use("1")]),
-            ("user", [tool_result("1")]),
-            ("assistant", [REASONING, {"text": "a"}]),
-            ("user", [{"text": "b"}]),
-        ],
-    ),
-    "reasoning that led to nothing is left out": (
-        [user("a"), thought(), user("b")],
-        [("user", [{"text": "a"}, {"text": "b"}])],
     ),
     "redacted reasoning": (
         [user(), thought("", sign_redacted(MODEL, b"\0\1")), assistant("a"), user("b")],
@@ -222,11 +122,6 @@ def test_a_conversation(name: str) -> None:
     assert request_messages(*messages) == expected
 
 
-def test_the_messages_of_nobody_are_answerable() -> None:
-    body = request_of(MODEL, BedrockOptions(), prompt()).body
-    assert broken_rules(body) == []
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -245,33 +140,21 @@ def test_arguments_are_an_object_or_shown_as_they_are(arguments: str, expected: 
     assert block["toolUse"]["input"] == expected
 
 
-def test_ids_that_bedrock_does_not_take_are_mapped_and_stay_in_pairs() -> None:
-    ids = ["call/1", "call/2", "x" * 65, "", "ünï"]
-    _, (_, calls), (_, results) = request_messages(user(), assistant(None, *ids), *(result(call) for call in ids))
-    wire_ids = [block["toolUse"]["toolUseId"] for block in calls]
-    assert len({*wire_ids}) == len(ids)
-    assert wire_ids == [block["toolResult"]["toolUseId"] for block in results]
-
-
-def test_an_id_that_two_turns_use_is_two_ids_and_each_has_its_own_result() -> None:
-    turns = request_messages(user(), assistant(None, "1"), result("1", "a"), assistant(None, "1"), result("1", "b"))
-    (first,), (second,) = turns[2][1], turns[4][1]
-    assert first["toolResult"]["content"] == [{"text": "a"}]
-    assert second["toolResult"]["content"] == [{"text": "b"}]
-    assert first["toolResult"]["toolUseId"] != second["toolResult"]["toolUseId"]
-
-
 def test_media_in_results() -> None:
-    image = ImagePart(source=DataSource(value=PNG, mime_type="image/png"))
-    url = ImagePart(source=UrlSource(value="http://169.254.169.254/"))
     turns = request_messages(
-        user(), assistant(None, "1", "2", "3"), result("1", [image]), result("2", [url]), result("3", [image], "no")
+        user(),
+        assistant(None, "1", "2", "3", "4"),
+        result("1", [IMAGE]),
+        result("2", [URL]),
+        result("3", [IMAGE], "no"),
+        result("4", [FOR_USER]),
     )
-    first, second, third = (block["toolResult"] for block in turns[2][1])
+    first, second, third, fourth = (block["toolResult"] for block in turns[2][1])
     assert list(first["content"][0]) == ["image"]
     note = {"text": "[image left out: this model cannot be given it]"}
     assert second["content"] == [note]
     assert third["content"] == [note, {"text": "no"}]
+    assert fourth["content"] == [{"text": USER_ONLY}]
 
 
 def test_system_and_developer_messages_join_the_system_prompt() -> None:
@@ -282,43 +165,15 @@ def test_system_and_developer_messages_join_the_system_prompt() -> None:
 
 # --- any history ------------------------------------------------------------------------------------------------------
 
-texts = st.sampled_from(["", " ", "a", "b\n"])
-ids = st.sampled_from(["1", "2", "3/3", "x" * 70])
-names = st.sampled_from(["now", "files/read", "", "n" * 100])
-sources = st.sampled_from(
-    [DataSource(value=PNG, mime_type="image/png"), DataSource(value="?", mime_type="x"), UrlSource(value="http://x")]
-)
-pdf = DocumentPart(source=DataSource(value="JVBERg==", mime_type="application/pdf"), metadata={"filename": "a.pdf"})
-parts = st.one_of(texts.map(lambda text: TextPart(text=text)), sources.map(lambda s: ImagePart(source=s)), st.just(pdf))
-contents = st.one_of(texts, st.lists(parts, max_size=30))
-calls = st.builds(
-    ToolCall,
-    id=ids,
-    function=st.builds(FunctionCall, name=names, arguments=st.sampled_from(["", "{}", '{"a":1}', "{", "[]"])),
-)
 seals = st.sampled_from([None, "", "foreign", sign_text(MODEL, "a", "s"), sign_redacted(MODEL, b"x")])
-messages: st.SearchStrategy[Message] = st.one_of(
-    st.builds(UserMessage, id=st.just("u"), content=contents),
-    st.builds(AssistantMessage, id=st.just("a"), content=texts, tool_calls=st.lists(calls, max_size=3)),
-    st.builds(
-        ToolMessage,
-        id=st.just("t"),
-        tool_call_id=ids,
-        content=contents,
-        error=st.sampled_from([None, "", "e"]),
-        metadata=st.sampled_from([None, {"failed": True}]),
-    ),
-    st.builds(ReasoningMessage, id=st.just("r"), content=texts, encrypted_value=seals),
-    st.builds(SystemMessage, id=st.just("s"), content=texts),
-)
 
 
-@given(st.lists(messages, max_size=12), st.lists(names, max_size=3), st.sets(st.sampled_from(CachePlace)))
+@given(histories(seals), st.lists(names, max_size=3), st.sets(st.sampled_from(CachePlace)))
 def test_any_history_becomes_one_that_bedrock_takes(
     history: list[Message], tools: list[str], cache: set[CachePlace]
 ) -> None:
     options = BedrockOptions(cache=frozenset(cache))
-    asked = prompt(*history, UserMessage(id="last", content="Well?"), tools=tools)
+    asked = prompt(*history, tools=tools)
     body = request_of(MODEL, options, asked).body
     assert broken_rules(body) == []
     assert body == request_of(MODEL, options, asked).body

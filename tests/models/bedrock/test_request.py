@@ -3,7 +3,6 @@
 from typing import Any
 
 from ag_ui.core import AssistantMessage, FunctionCall, ToolCall
-from ag_ui.core import Tool as ToolSpec
 
 from agui_container.models.bedrock import BedrockOptions, CachePlace, Guardrail
 from agui_container.models.bedrock.request import request_of
@@ -60,21 +59,6 @@ async def test_every_option_reaches_the_wire(wire: BedrockServer, bedrock: Bedro
     ]
 
 
-def test_a_cache_point_needs_something_before_it() -> None:
-    body = body_of(prompt(), cache=frozenset(CachePlace))
-    assert "system" not in body
-    assert "toolConfig" not in body
-    assert body["messages"][0]["content"] == [{"text": "hi"}, {"cachePoint": {"type": "default"}}]
-
-
-def test_only_the_last_message_has_a_cache_point() -> None:
-    asked = prompt("a", AssistantMessage(id="a", content="b"), "c", system="s")
-    body = body_of(asked, cache=frozenset({CachePlace.MESSAGES}))
-    points = [number for number, message in enumerate(body["messages"]) if "cachePoint" in message["content"][-1]]
-    assert points == [2]
-    assert body["system"] == [{"text": "s"}]
-
-
 def test_tools_that_are_only_in_the_history_are_described() -> None:
     body = body_of(prompt("a", CALLED, "b"))
     (tool,) = body["toolConfig"]["tools"]
@@ -84,29 +68,3 @@ def test_tools_that_are_only_in_the_history_are_described() -> None:
     assert [
         spec["toolSpec"]["name"] for spec in body_of(prompt("a", CALLED, tools=["now"]))["toolConfig"]["tools"]
     ] == ["now"]
-
-
-def test_a_schema_is_an_object_and_a_description_is_not_blank() -> None:
-    tools = [
-        ToolSpec(name="a", description=" ", parameters=None),
-        ToolSpec(name="b", description="B", parameters={"properties": {"x": {"type": "number"}}}),
-        ToolSpec(name="c", description="C", parameters="nonsense"),
-    ]
-    specs = [tool["toolSpec"] for tool in body_of(Prompt("", prompt().messages, tools))["toolConfig"]["tools"]]
-    assert specs == [
-        {"name": "a", "inputSchema": {"json": {"type": "object", "properties": {}}}},
-        {
-            "name": "b",
-            "description": "B",
-            "inputSchema": {"json": {"properties": {"x": {"type": "number"}}, "type": "object"}},
-        },
-        {"name": "c", "description": "C", "inputSchema": {"json": {"type": "object", "properties": {}}}},
-    ]
-
-
-def test_no_tool_takes_the_name_of_another() -> None:
-    taken = wire_name("files/read")
-    request = request_of(MODEL, BedrockOptions(), prompt(tools=["files/read", taken]))
-    assert request.tool_names == {taken: "files/read"}
-    config: Any = request.body["toolConfig"]
-    assert [tool["toolSpec"]["description"] for tool in config["tools"]] == ["Does files/read."]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from agui_container.models.openai import OpenAIModel, OpenAIOptions, RetryPolicy
+from agui_container.models import OpenAIModel, OpenAIOptions, RetryPolicy
 from tests.models.openai.server import OpenAIServer, wire_server
 from tests.secret_search import planted
 
@@ -25,8 +25,6 @@ class Naps:
 
 @dataclass
 class Models:
-    """Makes models for the wire server, with one key, and closes them."""
-
     wire: OpenAIServer
     naps: Naps
     opened: Callable[[Callable[[], Awaitable[None]]], object]

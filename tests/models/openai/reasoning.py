@@ -71,7 +71,6 @@ def _broken_names(body: Json) -> Iterator[str]:
 
 
 def prompt_of(body: Json) -> Prompt:
-    """The prompt that a request was made of."""
     first, *others = body["messages"]
     system = str(first["content"]) if first["role"] == "system" else ""
     said = others if first["role"] == "system" else body["messages"]
@@ -161,6 +160,5 @@ def _usage(usage: TokenUsage) -> Json:
 
 
 def refusal(broken: Sequence[str]) -> bytes:
-    """The body of a 400."""
     error = {"message": "; ".join(broken), "type": "invalid_request_error", "code": None}
     return json.dumps({"error": error}).encode()

@@ -11,8 +11,6 @@ SSE = "text/event-stream; charset=utf-8"
 
 
 class End(Enum):
-    """End of a response."""
-
     CLEAN = 0
     ABORTED = 1  # the connection is closed before the body is complete
     SILENT = 2  # nothing more comes, and the connection stays
@@ -32,8 +30,6 @@ class OpenAIResponse:
 
 @dataclass(frozen=True)
 class ReceivedRequest:
-    """Request of a client."""
-
     line: str
     headers: Mapping[str, str]
     body: bytes
@@ -127,23 +123,19 @@ async def wire_server() -> AsyncIterator[OpenAIServer]:
 
 
 def sse(*events: object) -> list[bytes]:
-    """Events as a server frames them; strings go out as they are, the rest as JSON."""
     texts = (event if isinstance(event, str) else json.dumps(event) for event in events)
     return [f"data: {text}\n\n".encode() for text in texts]
 
 
 def says(text: str, finish: str | None = None, **more: object) -> dict[str, object]:
-    """A chunk with text."""
     return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}], **more}
 
 
 def speaks(*texts: str) -> OpenAIResponse:
-    """A whole answer."""
     return OpenAIResponse(sse(*(says(text) for text in texts), says("", "stop"), "[DONE]"))
 
 
 def refuses(status: int, body: object = None, **headers: str) -> OpenAIResponse:
-    """A refusal with a JSON body."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return OpenAIResponse(
         [json.dumps(body or {"error": {"message": "no"}}).encode()], status, "application/json", named

@@ -1,22 +1,18 @@
-"""Deltas as the scenario files write them, and what a call of a model gives."""
+"""Deltas as the scenarios write them, and what a call of a model gives."""
 
-import json
 from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
 
 from ag_ui.core import UserMessage
 
-from agui_container.ports import Delta, Prompt, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
+from agui_container.ports import Delta, MediaDroppedDelta, Prompt, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
 from agui_container.protocol.errors import AppError
 
 Json = dict[str, object]
 
-FOLDER = Path(__file__).parent
 PROMPT = Prompt("Be brief.", [UserMessage(id="1", content="hi")])
 
 
 def delta_as_json(delta: Delta) -> Json:
-    """One delta as JSON."""
     if isinstance(delta, TextDelta):
         return {"text": delta.text}
     if isinstance(delta, ReasoningDelta):
@@ -25,6 +21,8 @@ def delta_as_json(delta: Delta) -> Json:
         return {"call": [delta.index, delta.arguments, delta.name]}
     if isinstance(delta, UsageDelta):
         return {"usage": delta.usage.model_dump(by_alias=True, exclude_none=True)}
+    if isinstance(delta, MediaDroppedDelta):
+        return {"dropped": delta.part}
     return {"stop": delta.reason.value}  # type: ignore[union-attr]  # these models give no EncryptedDelta
 
 
@@ -40,16 +38,4 @@ async def read_deltas(deltas: AsyncIterator[Delta]) -> tuple[Sequence[Json], App
 
 
 def text_in(given: Sequence[Json]) -> str:
-    """The text of written deltas."""
     return "".join(str(delta.get("text", "")) for delta in given)
-
-
-def files(folder: str) -> list[str]:
-    """The names of the data files in a folder."""
-    return sorted(file.stem for file in (FOLDER / folder).glob("*.json"))
-
-
-def data(folder: str, name: str) -> Json:
-    """One data file."""
-    content: Json = json.loads((FOLDER / folder / f"{name}.json").read_text())
-    return content

@@ -3,35 +3,24 @@
 from typing import Any
 
 import pytest
-from ag_ui.core import (
-    AssistantMessage,
-    FunctionCall,
-    Message,
-    TextMessageContentEvent,
-    ToolCall,
-    ToolCallArgsEvent,
-    ToolCallResultEvent,
-    ToolMessage,
-)
+from ag_ui.core import Message, ToolCallResultEvent
 from ag_ui.core import Tool as ToolSpec
 
-from agui_container.agents.assistant.assistant import Assistant
+from agui_container.assistant.assistant import Assistant
 from agui_container.models.openai import OpenAIModel, OpenAIOptions
-from agui_container.ports import Prompt, ToolCallDelta
-from agui_container.protocol.conversation.transcript import Transcript
-from agui_container.protocol.errors import ErrorCode
+from agui_container.ports import Prompt
 from agui_container.testing import run_agent
 from agui_container.tools.builtin import builtin_tools
-from tests.contexts import of_type, run_input, types
+from agui_core.transcript import Transcript
+from tests.contexts import of_type, run_input
+from tests.models.histories import IMAGE, assistant, result, user
 from tests.models.openai.conftest import Models
-from tests.models.openai.server import OpenAIResponse, OpenAIServer, refuses, says, speaks, sse
-from tests.models.openai.stream_reader import PROMPT, read_deltas
+from tests.models.openai.server import OpenAIResponse, OpenAIServer, refuses, speaks, sse
+from tests.models.openai.stream_reader import PROMPT, read_deltas, text_in
+
+pytestmark = pytest.mark.wire
 
 TOOLS = [ToolSpec(name=name, description=f"Does {name}.", parameters=None) for name in ("one", "two")]
-TOO_LONG = (
-    "Invalid 'tools[1].function.description': string too long. "
-    "Expected a string with maximum length 4, but got a string with length 9 instead."
-)
 EXTRA = {"google": {"thought_signature": "c2lnbmVk"}}
 
 
@@ -70,25 +59,6 @@ async def test_a_refused_tool_costs_only_itself(
     assert "tool=one" in warning
 
 
-async def test_a_description_over_the_limit_is_no_conversation_that_is_too_long(
-    wire: OpenAIServer, models: Models
-) -> None:
-    error = {
-        "error": {"message": TOO_LONG, "param": "tools[1].function.description", "code": "string_above_max_length"}
-    }
-    wire.gives(refuses(400, error), speaks("a"))
-    _, failure = await read_deltas(models().stream(Prompt("", PROMPT.messages, TOOLS)))
-    assert failure is None
-    assert descriptions(wire) == [["Does one.", "Does two."], ["Does one.", "Does"]]
-
-
-async def test_a_tool_that_is_not_the_prompts_is_a_refused_request(wire: OpenAIServer, models: Models) -> None:
-    wire.gives(refuses(400, {"error": {"message": TOO_LONG, "code": "string_above_max_length"}}))
-    _, failure = await read_deltas(models().stream(PROMPT))
-    assert failure is not None
-    assert failure.code is ErrorCode.MODEL_REJECTED
-
-
 async def run_calculation(model: OpenAIModel, *history: Message) -> list[Message]:
     """Run the assistant, and return the conversation that a client then has."""
     request = run_input(*(history or ("What is 6*7?",)))
@@ -122,33 +92,13 @@ async def test_opaque_fields_of_a_call_are_sent_back_in_this_turn_and_in_later_o
     }
 
 
-async def test_opaque_fields_of_another_model_and_changed_ones_are_not_sent(wire: OpenAIServer, models: Models) -> None:
-    wire.gives(calls(extra_content=EXTRA), *[speaks("a")] * 3)
-    deltas = [delta async for delta in models().stream(PROMPT)]
-    (sealed,) = [each.encrypted_value for each in deltas if isinstance(each, ToolCallDelta) and each.encrypted_value]
-
-    async def send(model: OpenAIModel, value: str) -> object:
-        call = ToolCall(id="x", function=FunctionCall(name="calculate", arguments="{}"), encrypted_value=value)
-        history: list[Message] = [
-            AssistantMessage(id="a", tool_calls=[call]),
-            ToolMessage(id="t", tool_call_id="x", content="42"),
-        ]
-        await read_deltas(model.stream(Prompt("", history)))
-        return sent_calls(wire)[-1][0].get("extra_content")
-
-    assert await send(models(), sealed) == EXTRA
-    assert await send(models(), sealed.replace("c2lnbmVk", "b3RoZXI=")) is None
-    other = OpenAIModel("other", wire.url)
-    assert await send(other, sealed) is None
-    await other.aclose()
-
-
-async def test_opaque_fields_never_replace_those_of_the_call(wire: OpenAIServer, models: Models) -> None:
-    function = {"name": "calculate", "arguments": '{"expression": "6*7"}', "thought_signature": "s"}
-    wire.gives(calls(function=function, custom=None), speaks("42"))
-    await run_calculation(models())
-    (call,) = sent_calls(wire)[1]
-    assert call == {"id": "call00001", "type": "function", "function": function}
+async def test_a_model_that_sees_nothing_gets_no_pictures_of_tool_results(wire: OpenAIServer, models: Models) -> None:
+    refusal = refuses(400, {"error": {"message": "This model does not support image input"}})
+    wire.gives(refusal, speaks("a"), speaks("b"))
+    model, history = models(), Prompt("", [assistant(None, "x"), result("x", [IMAGE]), user()])
+    for text in "ab":
+        assert text_in((await read_deltas(model.stream(history)))[0]) == text
+    assert [b"image_url" in request.body for request in wire.requests] == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -191,24 +141,3 @@ async def test_a_server_that_misses_the_reasoning_that_another_process_got_is_se
         await run_calculation(model, *history, *run_input("Sure?").messages)
     requests: list[Any] = [request.json for request in wire.requests[2:]]
     assert ["reasoning_content" in str(body["messages"]) for body in requests] == [False, True, True]
-
-
-# --- symbols in two chunks --------------------------------------------------------------------------------------------
-
-
-def piece(arguments: str, **first: object) -> dict[str, object]:
-    """A chunk with a piece of the call with index 0."""
-    function = {"arguments": arguments} | ({"name": "calculate"} if first else {})
-    return {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": function, **first}]}}]}
-
-
-async def test_a_symbol_in_two_chunks_is_joined_in_text_and_in_arguments(wire: OpenAIServer, models: Models) -> None:
-    call = [piece('{"text": "\ud83d', id="call_x"), piece('\ude00"}'), says("", "tool_calls")]
-    wire.gives(
-        OpenAIResponse(sse(says("a\ud83d"), says("\ude00b"), *call, "[DONE]")),
-        OpenAIResponse(sse(says("c\ud83d"), says("", "stop"), "[DONE]")),
-    )
-    events = await run_agent(Assistant(models(), builtin_tools()), run_input("hi"))
-    assert types(events)[-1] == "RUN_FINISHED"
-    assert "".join(event.delta for event in of_type(events, TextMessageContentEvent)) == "a😀bc\ufffd"
-    assert "".join(event.delta for event in of_type(events, ToolCallArgsEvent)) == '{"text": "😀"}'

@@ -9,6 +9,8 @@ from tests.models.openai.conftest import Models
 from tests.models.openai.server import End, OpenAIResponse, OpenAIServer, says, sse
 from tests.models.openai.stream_reader import PROMPT, read_deltas, text_in
 
+pytestmark = pytest.mark.wire
+
 LINES = (
     b": a comment\n"
     b"event: message\n"
@@ -20,7 +22,7 @@ LINES = (
     b'data:{"choices":[{"delta":{"content":"!"},"finish_reason":"stop"}]}\n\n'
     b"data: [DONE]\n\n"
 )
-ENDS = {"LF": b"\n", "CRLF": b"\r\n", "CR": b"\r"}
+ENDS = {"LF": b"\n", "CRLF": b"\r\n"}
 EVENTS = [
     b'{"choices":[{"delta":\n {"content":"h\xc3\xa9"}}]}',
     b'{"choices":[{"delta":{"content":"!"},"finish_reason":"stop"}]}',
@@ -37,12 +39,6 @@ def test_events_do_not_depend_on_the_cuts(end: bytes) -> None:
             pieces = stream[:first], stream[first:second], stream[second:]
             assert [event for piece in pieces for event in reader.feed(piece)] == EVENTS
             assert list(reader.finish()) == []
-
-
-@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-def test_events_do_not_depend_on_the_cuts_byte_by_byte(end: bytes) -> None:
-    stream, reader = LINES.replace(b"\n", end), SseReader()
-    assert [event for place in range(len(stream)) for event in reader.feed(stream[place : place + 1])] == EVENTS
 
 
 def test_an_event_without_its_empty_line_is_given_at_the_end() -> None:
@@ -70,14 +66,6 @@ def test_an_event_beyond_reason_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         reader.feed(b"x" * 30)
 
 
-async def test_a_stream_cut_anywhere_reads_the_same_from_a_socket(wire: OpenAIServer, models: Models) -> None:
-    stream, model = LINES.replace(b"\n", b"\r\n"), models()
-    wire.gives(*(OpenAIResponse([stream[:cut], stream[cut:]]) for cut in range(1, len(stream))))
-    for _ in range(1, len(stream)):
-        assert await read_deltas(model.stream(PROMPT)) == ([{"text": "hé"}, {"text": "!"}, {"stop": "end"}], None)
-    assert wire.connections == 1
-
-
 async def test_a_server_that_dies_anywhere_is_unavailable(wire: OpenAIServer, models: Models) -> None:
     stream = b"".join(sse(says("a"), says("b", "stop"), "[DONE]"))
     first, second = (len(b"".join(sse(says("a"), says("b", "stop"))[:number])) for number in (1, 2))
@@ -100,3 +88,28 @@ async def test_an_endless_event_ends_the_call(
     assert given == [{"text": "a"}]
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_ERROR
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"<!DOCTYPE html><title>Sign in</title>", ErrorCode.MODEL_NOT_FOUND),
+        (b"upstream connect error", ErrorCode.MODEL_ERROR),
+        (b"data: upstream connect error\n\n", ErrorCode.MODEL_ERROR),
+        (b'{"choices": []}', ErrorCode.MODEL_ERROR),
+        (b"data: [1]\n\n", ErrorCode.MODEL_ERROR),
+        (b": processing\n\n", ErrorCode.MODEL_UNAVAILABLE),
+        (b"", ErrorCode.MODEL_UNAVAILABLE),
+    ],
+)
+async def test_an_answer_that_is_no_stream_is_a_failure_and_its_first_bytes_are_logged(
+    body: bytes, code: ErrorCode, wire: OpenAIServer, models: Models, caplog: pytest.LogCaptureFixture
+) -> None:
+    wire.gives(*[OpenAIResponse([body + b"x" * 5_000 if body and body[0] != ord(":") else body])] * 3)
+    given, failure = await read_deltas(models().stream(PROMPT))
+    assert not given
+    assert failure is not None
+    assert failure.code is code
+    if code is not ErrorCode.MODEL_UNAVAILABLE:
+        assert body.removeprefix(b"data: ").split(b"\n")[0].decode()[:20] in caplog.text
+    assert "x" * 300 not in caplog.text

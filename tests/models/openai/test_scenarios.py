@@ -1,67 +1,110 @@
-"""Recorded answers of servers, one file each: the parser and a socket give the same deltas."""
+"""Recorded answers of servers, as deltas."""
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
-from ag_ui.core import Tool
 
-from agui_container.models.openai.failures import ModelFailure
+from agui_container.models.failures import ModelFailure
+from agui_container.models.openai.opaque_fields import OpaqueFields
 from agui_container.models.openai.request import ToolNames
 from agui_container.models.openai.stream_parser import ChatStreamParser
 from agui_container.models.openai.transport import SseReader
-from agui_container.ports import Prompt
-from tests.models.openai.conftest import Models
-from tests.models.openai.server import OpenAIResponse, OpenAIServer, sse
-from tests.models.openai.stream_reader import PROMPT, Json, data, delta_as_json, files, read_deltas
+from agui_container.ports import Delta, EncryptedDelta, ToolCallDelta
+from tests.models.openai.server import sse
+from tests.models.openai.stream_reader import delta_as_json
 
-SCENARIOS = files("scenarios")
-
-
-@pytest.fixture(params=SCENARIOS)
-def scenario(request: pytest.FixtureRequest) -> dict[str, Any]:
-    return data("scenarios", request.param)
+SCENARIOS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("scenarios.json").read_text())
+OPAQUE = OpaqueFields("server model")
 
 
-def test_there_are_scenarios() -> None:
-    assert len(SCENARIOS) > 60
-
-
-def test_a_stream_is_read(scenario: dict[str, Any]) -> None:
-    reading = ChatStreamParser(ToolNames(scenario.get("tools", ())), "openai-compatible", "m")
-    given, failure = read(reading, sse(*scenario["events"]))
-    assert given == scenario["deltas"]
-    assert described(failure) == scenario.get("error")
-
-
-async def test_a_stream_is_read_from_a_socket(scenario: dict[str, Any], wire: OpenAIServer, models: Models) -> None:
-    # A call that gave nothing is made again: the same answer every time.
-    wire.gives(*[OpenAIResponse(sse(*scenario["events"]))] * 3)
-    tools = [Tool(name=name, description=name) for name in scenario.get("tools", ())]
-    given, failure = await read_deltas(models().stream(Prompt(PROMPT.system, PROMPT.messages, tools)))
-    assert given == scenario["deltas"]
-    assert described(failure) == scenario.get("error")
-    begun = bool([delta for delta in given if "usage" not in delta])
-    again = failure is not None and described(failure)["retry"] and not begun
-    assert len(wire.requests) == (3 if again else 1)
-
-
-def read(reading: ChatStreamParser, pieces: Sequence[bytes]) -> tuple[list[Json], ModelFailure | None]:
-    """As the model does it, without I/O."""
-    sse_reader = SseReader()
-    given: list[Json] = []
+def read(events: Sequence[object], tools: Sequence[str] = ()) -> tuple[list[Delta], ModelFailure | None]:
+    reader, parser = SseReader(), ChatStreamParser(ToolNames(tools), "openai-compatible", "m", OPAQUE)
+    deltas: list[Delta] = []
     try:
-        for piece in pieces:
-            for event in sse_reader.feed(piece):
-                given += map(delta_as_json, reading.feed_data(event))
-        given += map(delta_as_json, reading.finish())
+        for piece in sse(*events):
+            for event in reader.feed(piece):
+                deltas += parser.feed_data(event)
+        deltas += parser.finish()
     except ModelFailure as failure:
-        return [*given, *map(delta_as_json, reading.usage())], failure
-    return given, None
+        return [*deltas, *parser.usage()], failure
+    return deltas, None
 
 
-def described(failure: object) -> Any:  # noqa: ANN401 - as the file has it
-    if failure is None:
-        return None
-    assert isinstance(failure, ModelFailure)
-    return {"code": failure.code.value, "retry": failure.is_retryable}
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_stream_is_read(name: str) -> None:
+    scenario = SCENARIOS[name]
+    deltas, failure = read(scenario["events"], scenario.get("tools", ()))
+    assert [delta_as_json(delta) for delta in deltas] == scenario["deltas"]
+    described = failure and {"code": failure.code.value, "retry": failure.is_retryable}
+    assert described == scenario.get("error")
+
+
+# --- opaque fields ----------------------------------------------------------------------------------------------------
+
+
+def says(finish: str | None = None, **delta: Any) -> dict[str, object]:  # noqa: ANN401
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+def thinking(text: str = "", signature: str | None = None) -> dict[str, Any]:
+    return {"thinking_blocks": [{"type": "thinking", "thinking": text, "signature": signature}]}
+
+
+CALL: dict[str, Any] = {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "now", "arguments": "{}"}}]}
+SIGNED = {"type": "thinking", "thinking": "Let me see.", "signature": "s1"}
+REDACTED = {"type": "redacted_thinking", "data": "x"}
+ENCRYPTED = {"type": "reasoning.encrypted", "data": "y", "index": 1}
+REASONED = {"type": "reasoning.text", "text": "Hm so", "index": 0, "signature": "s"}
+LITELLM = [
+    says(reasoning_content="Let me ", **thinking("Let me ")),
+    says(reasoning_content="see.", **thinking("see.")),
+    says(**thinking(signature="s1")),
+    says(thinking_blocks=[REDACTED]),
+]
+OPENROUTER = [
+    says(reasoning="Hm ", reasoning_details=[{"type": "reasoning.text", "text": "Hm ", "index": 0}]),
+    says(reasoning="so", reasoning_details=[{"type": "reasoning.text", "text": "so", "index": 0, "signature": "s"}]),
+]
+
+
+def sealed_in(deltas: Sequence[Delta]) -> tuple[list[Any], list[Any]]:
+    """The opaque fields of the reasoning, and those of the calls."""
+    reasoning = [OPAQUE.open(delta.value) for delta in deltas if isinstance(delta, EncryptedDelta)]
+    calls = [delta.encrypted_value for delta in deltas if isinstance(delta, ToolCallDelta) and delta.encrypted_value]
+    return reasoning, [OPAQUE.open(value) for value in calls]
+
+
+@pytest.mark.parametrize(
+    ("events", "reasoning", "calls"),
+    [
+        ([*LITELLM, says("stop", content="Yes.")], [{"thinking_blocks": [SIGNED, REDACTED]}], []),
+        ([*LITELLM, says("tool_calls", **CALL)], [{"thinking_blocks": [SIGNED, REDACTED]}], []),
+        (
+            [*OPENROUTER, says("tool_calls", **CALL, reasoning_details=[ENCRYPTED])],
+            [{"reasoning_details": [REASONED, ENCRYPTED]}],
+            [],
+        ),
+        (
+            [*OPENROUTER, says(**CALL), says("tool_calls", reasoning_details=[ENCRYPTED])],
+            [{"reasoning_details": [REASONED]}],
+            [{"reasoning_details": [ENCRYPTED]}],
+        ),
+        ([says("stop", content="Yes.", thinking_blocks=None, reasoning_details=[])], [], []),
+    ],
+)
+def test_opaque_reasoning_is_kept_with_the_reasoning_or_the_call(
+    events: list[object], reasoning: list[object], calls: list[object]
+) -> None:
+    deltas, failure = read(events)
+    assert failure is None
+    assert sealed_in(deltas) == (reasoning, calls)
+
+
+def test_of_the_fields_of_a_call_only_the_extra_content_is_kept() -> None:
+    extra = {"google": {"thought_signature": "t"}}
+    call = {**CALL["tool_calls"][0], "extra_content": extra, "provider_specific": 1}
+    deltas, _ = read([says("tool_calls", tool_calls=[call])])
+    assert sealed_in(deltas) == ([], [{"extra_content": extra}])

@@ -74,7 +74,6 @@ class ReasoningServer(uvicorn.Server):
 
 
 async def serve() -> None:
-    """Serve until a signal comes."""
     config = uvicorn.Config(make_app(), "127.0.0.1", 0, log_config=None, access_log=False, timeout_graceful_shutdown=1)
     await ReasoningServer(config).serve()
 

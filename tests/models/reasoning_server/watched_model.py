@@ -35,7 +35,6 @@ class WatchedModel(OfflineModel):
 
 
 def prompts_as_json(prompts: Sequence[Prompt]) -> list[Json]:
-    """Prompts as JSON; tools by name."""
     return [
         {
             "system": prompt.system,

@@ -16,7 +16,6 @@ Process = Callable[..., AgentCoreStore]
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The tries that were paused after."""
     taken: list[int] = []
 
     def pause(_self: object, context: Any) -> float:  # noqa: ANN401 - botocore has no types
@@ -38,11 +37,9 @@ async def service(monkeypatch: pytest.MonkeyPatch, pauses: list[int]) -> AsyncIt
 
 @pytest.fixture
 def process(service: Memory) -> Process:
-    """Start processes on the service."""
     return lambda **options: AgentCoreStore(MEMORY_ID, **options)
 
 
 @pytest.fixture
 def store(process: Process) -> AgentCoreStore:
-    """The first of them."""
     return process()

@@ -17,28 +17,23 @@ def answer(id: str, text: str, run_id: str = "r1") -> StoredMessage:  # noqa: A0
 
 
 def turn_messages(n: int) -> list[StoredMessage]:
-    """Return the messages of turn ``n``."""
     return [user(f"u{n}", f"question {n}"), answer(f"a{n}", f"answer {n}", f"r{n}")]
 
 
 async def turn(store: Store, n: int = 1, change: Change | None = None, thread_id: str = "t1") -> RunKey:
-    """Turn ``n`` of a thread, or another change in its place; its end is the run's number of seconds."""
     key = run(f"r{n}", thread_id)
     question, reply = turn_messages(n)
-    await claim_run(store, key, now=1000.0 + n)
-    await store.runs.change(key, A, 1000.0 + n, Change([question]) if change is None else Change())
-    await store.runs.finish(key, A, [], ending(change or Change([reply]), 1000.5 + n))
+    await claim_run(store, key, now=1000.0 + n, change=Change([question]) if change is None else None)
+    await store.finish(key, A, [], ending(change or Change([reply]), 1000.5 + n))
     return key
 
 
 async def ids(store: Store, key: ThreadKey = THREAD) -> Sequence[str] | None:
-    """The messages of a thread."""
-    delta = await store.threads.changes(key)
+    delta = await store.thread(key)
     return None if delta is None else [message.id for message in delta.messages]
 
 
 async def stored_messages(store: Store, key: ThreadKey = THREAD) -> list[tuple[str, bytes]]:
-    """The messages of a thread, byte for byte."""
-    delta = await store.threads.changes(key)
+    delta = await store.thread(key)
     assert delta is not None
     return [(message.id, message.data) for message in delta.messages]

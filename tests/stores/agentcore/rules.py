@@ -12,14 +12,11 @@ from botocore.validate import ParamValidator  # type: ignore[import-untyped]
 
 
 class OperationCall(NamedTuple):
-    """A request as the operation that it asks for, and its parameters."""
-
     operation: str
     params: dict[str, Any]
 
 
 def call_of(method: str, path: str, body: bytes) -> OperationCall:
-    """The operation that a request is."""
     for name, verb, pattern in operations():
         found = pattern.fullmatch(path)
         if found and verb == method:
@@ -29,7 +26,6 @@ def call_of(method: str, path: str, body: bytes) -> OperationCall:
 
 
 def broken_rules(call: OperationCall) -> list[str]:
-    """Every rule that a request breaks, in words."""
     shape = model().operation_model(call.operation).input_shape
     report = ParamValidator().validate(call.params, shape)
     return [*([report.generate_report()] if report.has_errors() else []), *_constraints(call.params, shape, "$")]
@@ -37,22 +33,17 @@ def broken_rules(call: OperationCall) -> list[str]:
 
 @cache
 def model() -> Any:  # noqa: ANN401 - botocore has no types
-    """The service model of ``bedrock-agentcore``."""
     return botocore.session.get_session().get_service_model("bedrock-agentcore")
 
 
 @cache
 def operations() -> list[tuple[str, str, re.Pattern[str]]]:
-    """Name, method and path of those that are about events."""
     found = []
     for name in ("CreateEvent", "ListEvents", "GetEvent", "DeleteEvent", "ListSessions"):
         http = model().operation_model(name).http
         path = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", http["requestUri"])
         found.append((name, http["method"], re.compile(path)))
     return found
-
-
-# --- rules that ParamValidator does not check: unknown members, enums, patterns, lengths, unions ----------------------
 
 
 def _constraints(value: Any, shape: Any, path: str) -> Iterator[str]:  # noqa: ANN401

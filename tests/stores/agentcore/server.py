@@ -55,19 +55,15 @@ class Memory:
     tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def request_counts(self) -> Counter[str]:
-        """Count the requests for each operation."""
         return Counter(call.operation for call in self.calls)
 
     def requested_events(self) -> list[dict[str, Any]]:
-        """Return the parameters of every request to create an event."""
         return [call.params for call in self.calls if call.operation == "CreateEvent"]
 
     def stored_events(self) -> list[dict[str, Any]]:
-        """Return all events."""
         return [event for events in self.events.values() for event in events.values()]
 
     async def answer(self, method: str, path: str, body: bytes) -> tuple[int, Mapping[str, Any] | str] | None:
-        """Status and body of an answer, or the code of a refusal; None hangs up."""
         call = call_of(method, path, body)
         self.calls.append(call)
         self.broken += broken_rules(call)
@@ -137,7 +133,6 @@ class Memory:
         return {"sessionSummaries": found[start : start + limit], **more}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection: any number of requests."""
         try:
             while True:
                 method, path, body = await _request(reader)

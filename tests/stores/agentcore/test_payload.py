@@ -6,8 +6,7 @@ import pytest
 
 from agui_container.ports.records import Change, StoredMessage
 from agui_container.stores.agentcore import AgentCoreStore
-from agui_container.stores.agentcore.turn_events import MAX_CONVERSATION_ITEMS, MAX_TEXT, conversation_item
-from tests.requirements import requirement
+from agui_container.stores.agentcore.turn_events import MAX_TEXT, conversation_item
 from tests.stores.agentcore.conftest import Process
 from tests.stores.agentcore.doubles import answer, ids, stored_messages, turn, user
 from tests.stores.agentcore.server import Fault, Memory
@@ -35,43 +34,7 @@ def test_strategies_see_what_was_said(message: object, role: str, text: str) -> 
     assert item == {"conversational": {"content": {"text": text}, "role": role}}
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        {"role": "assistant", "toolCalls": [{"id": "c"}]},
-        {"role": "assistant", "content": " \n"},
-        {"role": "reasoning", "content": "thought"},
-        {"role": "system", "content": "instructions"},
-        {"role": "activity", "content": {"text": "no list"}},
-        {"role": ["user"], "content": "odd"},
-        ["user"],
-        None,
-    ],
-)
-def test_strategies_see_nothing_else(message: object) -> None:
-    assert conversation_item(StoredMessage("m", json.dumps(message).encode())) is None
-
-
-async def test_a_long_history_is_shown_to_strategies_from_its_end(store: AgentCoreStore, service: Memory) -> None:
-    await turn(store, 1, Change([user(f"u{n}", f"text {n}") for n in range(5_000)]))
-    (event,) = service.requested_events()
-    shown = [item["conversational"]["content"]["text"] for item in event["payload"] if "conversational" in item]
-    assert shown == [f"text {n}" for n in range(5_000 - MAX_CONVERSATION_ITEMS, 5_000)]
-    assert len(await ids(AgentCoreStore("chats-0123456789")) or ()) == 5_000
-
-
-# --- large turns ------------------------------------------------------------------------------------------------------
-
 LARGE = [user("u1", "\u00fc" * 150_000), answer("a1", '"\\' * 800_000), answer("a2", "A" * 9_000_000), user("u2", "x")]
-
-
-async def test_a_change_that_fits_into_one_event_is_one_event(
-    store: AgentCoreStore, process: Process, service: Memory
-) -> None:
-    attachment = user("u1", [{"type": "image", "source": {"type": "data", "value": "A" * 6_000_000}}])
-    await turn(store, 1, Change([attachment]))
-    assert len(service.requested_events()) == 1
-    assert await stored_messages(process()) == [("u1", attachment.data)]
 
 
 async def test_a_turn_that_one_event_cannot_take_is_several(
@@ -86,7 +49,6 @@ async def test_a_turn_that_one_event_cannot_take_is_several(
     assert await stored_messages(process()) == [(message.id, message.data) for message in LARGE]
 
 
-@requirement("memory.pairs")
 async def test_a_turn_that_was_not_written_in_whole_is_not_read_in_part(
     store: AgentCoreStore, process: Process, service: Memory
 ) -> None:
@@ -100,18 +62,3 @@ async def test_a_turn_that_was_not_written_in_whole_is_not_read_in_part(
     assert await ids(process()) == ["u0"]
     await turn(store, 3, Change([user("u3", "after")]))
     assert await ids(process()) == ["u0", "u1", "a1", "a2", "u2", "u3"]
-
-
-async def test_a_thread_beyond_what_is_read_is_read_from_its_end(
-    store: AgentCoreStore, process: Process, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for n in range(1, 251):
-        await turn(store, n)
-    monkeypatch.setattr("agui_container.stores.agentcore.service.MAX_READ", 20_000)
-    cut = process()
-    await turn(cut, 251)
-    assert [lapse.name for lapse in cut.take_warnings(THREAD)] == ["history.unread"]
-    read = await ids(cut) or ()
-    assert 200 <= len(read) < 500
-    assert read[-4:] == ["u250", "a250", "u251", "a251"]
-    monkeypatch.undo()

@@ -8,6 +8,7 @@ from ag_ui.core import Tool as ToolSpec
 from langchain_core.tools import BaseTool, ToolException
 
 from agui_container.ports import PendingResult, ToolContent, ToolError, current_run
+from agui_container.ports.tool import for_models
 
 CALL_ID: ContextVar[str | None] = ContextVar("CALL_ID", default=None)
 """Id of the call that LangChain runs in this task or thread. It passes the id to ``run``, and not to ``_run``."""
@@ -18,12 +19,10 @@ class LangChainServerTool(BaseTool):
 
     @classmethod
     def of(cls, spec: ToolSpec) -> "LangChainServerTool":
-        """Return the tool with this description."""
         parameters = spec.parameters if isinstance(spec.parameters, dict) else {"type": "object", "properties": {}}
         return cls(name=spec.name, description=spec.description, args_schema=parameters, handle_tool_error=True)
 
     async def arun(self, tool_input: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - LangChain's own
-        """Run a call, and remember its id."""
         token = CALL_ID.set(options.get("tool_call_id"))
         try:
             return await super().arun(tool_input, *args, **options)
@@ -31,7 +30,6 @@ class LangChainServerTool(BaseTool):
             CALL_ID.reset(token)
 
     def run(self, tool_input: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - LangChain's own
-        """Run a call in this thread, and remember its id."""
         token = CALL_ID.set(options.get("tool_call_id"))
         try:
             return super().run(tool_input, *args, **options)
@@ -56,4 +54,5 @@ class LangChainServerTool(BaseTool):
 
 def langchain_content(content: ToolContent) -> object:
     """Return the content as LangChain has it: a text, or blocks as dictionaries."""
+    content = for_models(content)
     return content if isinstance(content, str) else [part.model_dump(exclude_none=True) for part in content]

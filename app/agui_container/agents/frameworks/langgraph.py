@@ -24,11 +24,22 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from ag_ui.core import Interrupt, Message, MessagesSnapshotEvent, ResumeEntry, RunAgentInput, UserMessage
+from ag_ui.core import (
+    Interrupt,
+    Message,
+    MessagesSnapshotEvent,
+    ResumeEntry,
+    RunAgentInput,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    UserMessage,
+)
 from ag_ui_langgraph import LangGraphAgent
 from ag_ui_langgraph.interrupts import DEFAULT_RESUME_SENTINEL_CANCELLED
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
 from langchain_core.messages.tool import ToolCallChunk, tool_call_chunk
+from langchain_core.runnables.config import RunnableConfig, merge_configs
 from langchain_core.runnables.schema import StreamEvent
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
@@ -36,14 +47,14 @@ from langgraph.types import Command
 from msgspec import Struct
 from pydantic_core import to_json
 
+from agui_container.agents.frameworks.langchain_approvals import join_answers, requests_of, split_requests
 from agui_container.agents.frameworks.translation import (
     awaits_client,
     check_events,
     filter_answers,
     own_input,
-    thread_id_for,
 )
-from agui_container.ports import Agent, Item, RunContext
+from agui_container.ports import Agent, Item, RunContext, thread_key
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.aclosing import maybe_aclosing
 from agui_container.runtime.log_values import format_fields
@@ -58,15 +69,13 @@ class LosslessGraph:
         self._graph = graph
 
     def __getattr__(self, name: str) -> object:
-        """Return the attribute of the graph."""
         return getattr(self._graph, name)
 
     def get_config_jsonschema(self) -> dict[str, Any]:
-        """Return the JSON Schema of the graph's context. The graph's own method is deprecated in LangGraph 1."""
+        """The graph's own method is deprecated in LangGraph 1."""
         return self._graph.get_context_jsonschema() or {}
 
     async def astream_events(self, **options: Any) -> AsyncGenerator[StreamEvent, None]:  # noqa: ANN401 - the graph's own
-        """Yield the graph's events, repaired."""
         streamed: set[str] = set()
         seen = SeenMessages()
         async with maybe_aclosing(self._graph.astream_events(**options)) as events:
@@ -105,7 +114,7 @@ class SeenMessages:
         return []
 
     def _record(self, message: AIMessage, results: Collection[str] = ()) -> bool:
-        """Record the ids of a message. Return True if all of them are new and none of its calls has a result."""
+        """Return True if all ids of the message are new and none of its calls has a result."""
         calls = {call["id"] for call in message.tool_calls if call["id"]}
         is_new = message.id not in self._message_ids and calls.isdisjoint(self._call_ids | set(results))
         self._message_ids |= {message.id} if message.id else set()
@@ -127,7 +136,6 @@ def _with_calls(messages: Sequence[object]) -> Iterator[AIMessage]:
 
 
 def _messages_in(value: object) -> Sequence[object]:
-    """Return the messages in the data of a graph's event: one message, a state, or an update of a state."""
     if isinstance(value, BaseMessage):
         return [value]
     update = value.update if isinstance(value, Command) else value
@@ -195,10 +203,7 @@ def _has_name_and_arguments(call: ToolCallChunk) -> bool:
 
 
 def _assign_ids(output: object) -> None:
-    """Assign ids to messages without one.
-
-    The graph's state gets the same message objects, and its reducer assigns an id only to a message that has none.
-    """
+    """The state gets the same objects, and its reducer assigns an id only to a message that has none."""
     for message in _messages_in(output):
         if isinstance(message, AIMessage | ToolMessage) and message.id is None:
             message.id = str(uuid4())
@@ -211,7 +216,6 @@ logger = logging.getLogger(__name__)
 
 
 def wrap(source: object, name: str) -> Agent:
-    """Adapt a compiled graph, or a user's ``LangGraphAgent`` with its own settings."""
     if isinstance(source, LangGraphAgent):
         return GraphAgent(source)
     # Interrupts as in AG-UI 1.0. RAW events are off because each would repeat the graph's whole state.
@@ -219,44 +223,40 @@ def wrap(source: object, name: str) -> Agent:
 
 
 class GraphAgent(Struct, frozen=True):
-    """Implements ``ports.Agent`` and ``ports.ThreadCleanup``.
-
-    Nodes and tools find the run's context in ``config["configurable"]["ctx"]``.
-    """
+    """Implements ``ports.Agent``, ``ports.ThreadCleanup``. The context is in ``config["configurable"]["ctx"]``."""
 
     template: LangGraphAgent
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
-        """Run the graph. Yield nothing until the client has sent all results of the last turn.
-
-        Raises:
-            AppError: VALIDATION_ERROR, if the state, ``forwardedProps`` or the answers are invalid.
-        """
+        """Yield nothing until all results of the last turn are sent. Raises ``AppError`` VALIDATION_ERROR."""
         check_form(input)
         if awaits_client(input):
             return
         adapter = self._adapter(ctx)
-        waiting = await self._pending_interrupts(adapter, thread_id_for(ctx.caller.owner, input.thread_id))
+        waiting = await self._pending_interrupts(adapter, ctx.thread_key)
         deferred = [message for message in input.messages if waiting.is_deferred(message)]
-        answers = filter_answers(input.resume or (), {interrupt.id for interrupt in waiting.interrupts}, ctx)
+        answers: Sequence[ResumeEntry]
+        if waiting.is_unfinished and input.resume:
+            answers = input.resume  # the graph has them, and continues with the node that was interrupted by a call
+            adapter._build_command_from_agui_resume = continue_graph  # noqa: SLF001 - a documented hook
+        else:
+            named = {interrupt.id for interrupt in waiting.questions}
+            answers = join_answers(filter_answers(input.resume or (), named, ctx), waiting.interrupts)
         messages = [message for message in input.messages if not waiting.is_deferred(message)]
         has_new_messages = not {message.id for message in messages} <= waiting.known_ids
         if input.resume and not answers and not waiting.interrupts and not has_new_messages:
             return  # The interrupts were answered before. Without a new message the graph would start over.
-        own = input.model_copy(update={"resume": answers or None, "messages": messages})
+        own = input.model_copy(update={"resume": list(answers) or None, "messages": messages})
         request = own_input(own, ctx, waiting.known_ids)
         async with maybe_aclosing(check_events(adapter.run(request), ctx)) as events:
             async for event in events:
-                yield with_new_messages(event, deferred) if deferred else event
+                shown = await self._with_questions(adapter, event, ctx)
+                yield with_new_messages(shown, deferred) if deferred else shown
 
     async def forget_thread(self, owner: str, thread_id: str) -> None:
-        """Delete the thread's checkpoints, or log a warning if the checkpointer cannot delete threads.
-
-        Exceptions of the checkpointer are raised.
-        """
         if self.template.graph.checkpointer:
             try:
-                await self.template.graph.checkpointer.adelete_thread(thread_id_for(owner, thread_id))
+                await self.template.graph.checkpointer.adelete_thread(thread_key(owner, thread_id))
             except NotImplementedError:
                 logger.warning(
                     "checkpointer cannot delete threads, checkpoints stay %s", format_fields({"thread": thread_id})
@@ -268,17 +268,50 @@ class GraphAgent(Struct, frozen=True):
         config = {"configurable": {**adapter.config["configurable"], "thread_id": thread}}
         state = await adapter.graph.aget_state(config)
         interrupts = adapter._interrupts_to_agui(adapter._collect_interrupts(state.tasks))  # noqa: SLF001 - as the package reads them
-        return PendingInterrupts(interrupts, frozenset(str(message.id) for message in state.values.get("messages", ())))
+        messages = state.values.get("messages", ())
+        known_ids = frozenset(str(message.id) for message in messages)
+        questions = split_requests(interrupts, messages)
+        return PendingInterrupts(interrupts, questions, known_ids, bool(state.next) and not interrupts)
+
+    async def _with_questions(self, adapter: LangGraphAgent, event: Item, ctx: RunContext) -> Item:
+        """Return the event with an interrupt for each call that LangChain's middleware asks about."""
+        if not (isinstance(event, RunFinishedEvent) and isinstance(event.outcome, RunFinishedInterruptOutcome)):
+            return event
+        if not any(map(requests_of, event.outcome.interrupts)):
+            return event
+        waiting = await self._pending_interrupts(adapter, ctx.thread_key)
+        return event.model_copy(update={"outcome": RunFinishedInterruptOutcome(interrupts=list(waiting.questions))})
 
     def _adapter(self, ctx: RunContext) -> LangGraphAgent:
         adapter = self.template.clone()
-        adapter.config = {**adapter.config, "configurable": {**adapter.config.get("configurable", {}), "ctx": ctx}}
+        own: RunnableConfig = {"configurable": {"ctx": ctx}, "callbacks": [StartedCalls(ctx)]}
+        adapter.config = merge_configs(adapter.config, own)
         graph = adapter.graph
         adapter.graph = LosslessGraph(graph if graph.checkpointer else graph.copy({"checkpointer": InMemorySaver()}))
         adapter.langgraph_default_merge_state = partial(merge_state, adapter.langgraph_default_merge_state)
         if all(getattr(type(adapter), hook) is getattr(LangGraphAgent, hook) for hook in HOOKS):
             adapter._build_command_from_agui_resume = answers_by_interrupt  # noqa: SLF001 - a documented hook
         return adapter
+
+
+class StartedCalls(BaseCallbackHandler):
+    """Records which of the graph's own tools start. The gate records those of the server."""
+
+    run_inline = True
+
+    def __init__(self, ctx: RunContext) -> None:
+        self._ctx = ctx
+
+    def on_tool_start(
+        self,
+        serialized: dict[str, Any],
+        input_str: str,  # noqa: ARG002 - as in the base class
+        *,
+        tool_call_id: str | None = None,
+        **_: Any,  # noqa: ANN401 - as in the base class
+    ) -> None:
+        if tool_call_id and serialized.get("name") not in self._ctx.tools:
+            self._ctx.turn.started_calls.add(tool_call_id)
 
 
 MergeState = Callable[[dict[str, Any], Sequence[BaseMessage], RunAgentInput], dict[str, Any]]
@@ -288,10 +321,7 @@ MergeState = Callable[[dict[str, Any], Sequence[BaseMessage], RunAgentInput], di
 def merge_state(
     merge: MergeState, state: dict[str, Any], messages: Sequence[BaseMessage], input: RunAgentInput
 ) -> dict[str, Any]:
-    """Add a request to the state of a graph, with the results of client tools that the request changes.
-
-    The package adds only messages under new ids. LangGraph replaces a message by one with the same id.
-    """
+    """Change results of client tools, too. The package itself adds only messages under new ids."""
     client_tools = {tool.name for tool in input.tools or ()}
     calls = {
         call["id"] for message in _with_calls(messages) for call in message.tool_calls if call["name"] in client_tools
@@ -309,15 +339,15 @@ def merge_state(
 
 
 class PendingInterrupts(Struct, frozen=True):
-    """The open interrupts of a checkpoint.
+    """The open interrupts of a checkpoint, and the questions for the client in them.
 
-    Attributes:
-        interrupts: open interrupts.
-        known_ids: ids of the messages that the graph has.
+    It ``is_unfinished`` if a node has not ended and waits for no interrupt.
     """
 
     interrupts: Sequence[Interrupt] = ()
+    questions: Sequence[Interrupt] = ()
     known_ids: frozenset[str] = frozenset()
+    is_unfinished: bool = False
 
     def is_deferred(self, message: Message) -> bool:
         """Return True for a user message that must wait until the interrupts are answered.
@@ -335,11 +365,12 @@ def with_new_messages(event: Item, deferred: Sequence[Message]) -> Item:
 
 
 def answers_by_interrupt(entries: Sequence[ResumeEntry], **_: object) -> Command[str]:
-    """Return a command that answers each interrupt by its id.
-
-    The package itself passes a single answer to any open interrupt, and several answers to none.
-    """
+    """The package passes a single answer to any open interrupt, and several answers to none."""
     return Command(resume={entry.interrupt_id: resume_value(entry) for entry in entries})
+
+
+def continue_graph(*_: object, **__: object) -> None:
+    """Return no input, with which a graph continues from its checkpoint. The answers are in it."""
 
 
 def resume_value(entry: ResumeEntry) -> object:

@@ -25,12 +25,7 @@ class _Entry(Struct, Generic[T]):
 
 
 class PerThread(Generic[T]):
-    """One value per thread, for one user at a time.
-
-    Args:
-        make: makes the value of a new thread.
-        max_threads: number of threads above which unused values are evicted.
-    """
+    """One value per thread, for one user at a time. Above ``max_threads`` unused values are evicted."""
 
     def __init__(self, make: Callable[[], T], max_threads: int = THREADS) -> None:
         self._make = make
@@ -54,6 +49,10 @@ class PerThread(Generic[T]):
     def drop(self, thread: str) -> None:
         """Remove the thread's value. A current user can finish with it."""
         self._entries.pop(thread, None)
+
+    async def forget(self, thread: str) -> None:
+        """Implements ``AdapterSource.forget``."""
+        self.drop(thread)
 
     def _evict(self) -> None:
         surplus = len(self._entries) - self._max_threads

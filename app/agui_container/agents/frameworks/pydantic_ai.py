@@ -8,32 +8,28 @@ Rules:
 """
 
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from itertools import dropwhile, takewhile
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any, get_args, get_origin
 
-from ag_ui.core import AssistantMessage, Message, ResumeEntry, RunAgentInput, ToolMessage, UserMessage
+from ag_ui.core import AssistantMessage, ResumeEntry, RunAgentInput, ToolMessage
 from msgspec import Struct
 from pydantic import ValidationError
 from pydantic_ai.agent import AbstractAgent
+from pydantic_ai.messages import FunctionToolCallEvent
 from pydantic_ai.ui import NativeEvent, StateDeps
 from pydantic_ai.ui.ag_ui import AGUIAdapter
 from pydantic_ai.ui.ag_ui._utils import INTERRUPT_ID_PREFIX
 
-from agui_container.agents.approvals.resume import answered_ids, call_ids
 from agui_container.agents.as_agent import AgentLoadError
-from agui_container.agents.frameworks.translation import awaits_client, check_events, filter_answers, with_last_results
+from agui_container.agents.frameworks.translation import awaits_client, check_events, filter_answers
 from agui_container.ports import Agent, Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.aclosing import maybe_aclosing
+from agui_core.turns import unanswered_in_last_turn, with_results
 
 
 def wrap(source: object, name: str) -> Agent:
-    """Adapt a Pydantic AI agent.
-
-    Raises:
-        AgentLoadError: the agent needs dependencies that cannot be created here.
-    """
+    """Raise ``AgentLoadError`` if the agent needs dependencies that cannot be created here."""
     if not isinstance(source, AbstractAgent):
         raise AgentLoadError(f"'{name}' is not an agent of the installed Pydantic AI.")
     return PydanticAgent(source, _deps_factory(source.deps_type, name))
@@ -46,14 +42,15 @@ class PydanticAgent(Struct, frozen=True):
     dependencies: Callable[[RunContext], object]
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
-        """Run the agent. Yield nothing until the client has sent all results of the last turn."""
+        """Yield nothing until the client has sent all results of the last turn."""
         if awaits_client(input):
             return
         answered = with_answers(input, ctx)
-        request = answered.model_copy(update={"messages": with_last_results(answered.messages)})
+        messages = with_results(answered.messages, lambda call: [call.result] if call.result else [])
+        request = answered.model_copy(update={"messages": messages})
         adapter = AGUIAdapter(self.agent, request, include_usage=True)
         async with (
-            maybe_aclosing(open_run(adapter, self.dependencies(ctx))) as native,
+            maybe_aclosing(record_started(open_run(adapter, self.dependencies(ctx)), ctx)) as native,
             maybe_aclosing(check_events(adapter.transform_stream(native), ctx)) as events,
         ):
             async for event in events:
@@ -61,11 +58,7 @@ class PydanticAgent(Struct, frozen=True):
 
 
 def open_run(adapter: AGUIAdapter[Any, Any], deps: object) -> AsyncIterator[NativeEvent]:
-    """Start a run of the agent.
-
-    Raises:
-        AppError: VALIDATION_ERROR, if the state does not match the state type of the agent's deps.
-    """
+    """Raise ``AppError`` VALIDATION_ERROR if the state does not match the state type of the agent's deps."""
     try:
         return adapter.run_stream_native(deps=deps)
     except ValidationError as error:
@@ -74,36 +67,33 @@ def open_run(adapter: AGUIAdapter[Any, Any], deps: object) -> AsyncIterator[Nati
         raise AppError(ErrorCode.VALIDATION_ERROR, f"{field}: {first['msg']}") from None
 
 
-def with_answers(input: RunAgentInput, ctx: RunContext) -> RunAgentInput:
-    """Return the input with ``resume`` limited to answers to the open calls of its messages.
+async def record_started(native: AsyncIterator[NativeEvent], ctx: RunContext) -> AsyncGenerator[NativeEvent, None]:
+    """Pass on the events of a run, and record which of the agent's own tools start. The gate records the server's."""
+    async with maybe_aclosing(native) as events:
+        async for event in events:
+            if isinstance(event, FunctionToolCallEvent) and event.args_valid and event.part.tool_name not in ctx.tools:
+                ctx.turn.started_calls.add(event.part.tool_call_id)
+            yield event
 
-    Raises:
-        AppError: VALIDATION_ERROR for a call that is answered twice or not at all, or an invalid answer.
-    """
+
+def with_answers(input: RunAgentInput, ctx: RunContext) -> RunAgentInput:
+    """Return the input with ``resume`` limited to answers to open calls. Raises ``AppError`` VALIDATION_ERROR."""
     if not input.resume:
         return input
-    waiting = {f"{INTERRUPT_ID_PREFIX}{call_id}" for call_id in open_calls(input.messages)}
-    answers = filter_answers(input.resume, waiting, ctx)
-    if len(answers) < len(waiting):
+    answers = [at for at, each in enumerate(input.messages, 1) if isinstance(each, AssistantMessage | ToolMessage)]
+    unanswered = unanswered_in_last_turn(input.messages[: max(answers, default=0)])  # the user may have written since
+    waiting = {f"{INTERRUPT_ID_PREFIX}{call.id}" for call in unanswered}
+    entries = filter_answers(input.resume, waiting, ctx)
+    if len(entries) < len(waiting):
         raise AppError(
             ErrorCode.VALIDATION_ERROR, "resume: the thread waits for more answers and results than were sent."
         )
-    for answer in answers:
-        check_approval(answer)
-    return input.model_copy(update={"resume": answers or None})
-
-
-def open_calls(messages: Sequence[Message]) -> set[str]:
-    """Return the ids of the calls of the agent's last turn without a result. User messages may follow that turn."""
-    latest_first = dropwhile(
-        lambda message: not isinstance(message, AssistantMessage | ToolMessage), reversed(messages)
-    )
-    turn = list(takewhile(lambda message: not isinstance(message, UserMessage), latest_first))
-    return call_ids(turn) - answered_ids(turn)
+    for entry in entries:
+        check_approval(entry)
+    return input.model_copy(update={"resume": entries or None})
 
 
 def check_approval(answer: ResumeEntry) -> None:
-    """Raise ``AppError`` VALIDATION_ERROR for an answer that neither approves nor denies the call."""
     match answer.status, answer.payload:
         case ("cancelled", _) | (_, {"approved": True | False}):
             return

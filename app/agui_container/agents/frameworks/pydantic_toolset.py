@@ -8,6 +8,7 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
 from agui_container.ports import Tool, ToolError, current_run
+from agui_container.ports.tool import for_models
 
 ANY_ARGUMENTS = SchemaValidator(core_schema.dict_schema())
 """The server checks the arguments itself."""
@@ -18,11 +19,9 @@ class ServerToolset(AbstractToolset[Any]):
 
     @property
     def id(self) -> str:
-        """Name of the toolset."""
         return "agui-container"
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:  # noqa: ARG002 - as in the base class
-        """Return the tools of the current run by name."""
         return {name: self._tool(tool) for name, tool in current_run().tools.items()}
 
     async def call_tool(
@@ -32,9 +31,8 @@ class ServerToolset(AbstractToolset[Any]):
         ctx: RunContext[Any],
         tool: ToolsetTool[Any],  # noqa: ARG002 - as in the base class
     ) -> object:
-        """Call a tool under the policy."""
         try:
-            return await current_run().call_tool(name, tool_args, call_id=ctx.tool_call_id)
+            return for_models(await current_run().call_tool(name, tool_args, call_id=ctx.tool_call_id))
         except ToolError as error:
             return f"Error: {error}"
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agui_container.ports import current_run
 
 if TYPE_CHECKING:
+    from langchain.agents.middleware import AgentMiddleware
     from langchain_core.tools import BaseTool
     from pydantic_ai.toolsets import AbstractToolset
 
@@ -22,6 +23,13 @@ def langchain_tools() -> "Sequence[BaseTool]":
     from agui_container.agents.frameworks.langchain_tools import LangChainServerTool  # noqa: PLC0415 - optional
 
     return [LangChainServerTool.of(tool.spec) for tool in current_run().tools.values()]
+
+
+def langchain_middleware() -> "AgentMiddleware[Any, Any, Any]":
+    """Return the client's and the server's tools as middleware for ``create_agent(model, tools, middleware=[...])``."""
+    from agui_container.agents.frameworks.langchain_middleware import AguiMiddleware  # noqa: PLC0415 - optional
+
+    return AguiMiddleware()
 
 
 def pydantic_toolset() -> "AbstractToolset[Any]":

@@ -1,57 +1,101 @@
-"""Adapter for a Strands ``Agent``, through ``ag-ui-strands``.
+"""Adapter for a Strands ``Agent``, ``Graph`` or ``Swarm``, through ``ag-ui-strands``.
 
 Rules:
 - Each thread has its own ``StrandsAgent``. The package's adapter never drops the agent of a thread. With one adapter
   per thread, a thread's agent is dropped together with everything that the package stores for it.
 - One run at a time uses a thread's adapter. The engine frees a thread when the readers have seen the end of its run, so
   the next run may have to wait until the agent of the previous run is closed.
+- A ``Graph`` or ``Swarm`` is one object that has the state of its run. All threads share it, one run at a time.
 - The number of adapters is bounded. Only unused ones are evicted, the least recently used first.
 """
 
-from collections.abc import AsyncGenerator
+import logging
+from collections.abc import AsyncGenerator, Callable
 
 from ag_ui.core import RunAgentInput
 from ag_ui_strands import StrandsAgent
 from msgspec import Struct
+from strands.hooks import AfterToolCallEvent, BeforeToolCallEvent, HookProvider, HookRegistry
+from strands.multiagent import MultiAgentBase
 
 from agui_container.agents.frameworks.per_thread import PerThread
-from agui_container.agents.frameworks.translation import awaits_client, check_events, own_input, thread_id_for
-from agui_container.ports import Agent, Item, RunContext, RunInterrupted
+from agui_container.agents.frameworks.translation import TOOL_FAILED, awaits_client, check_events, own_input
+from agui_container.ports import Agent, Item, RunContext, RunInterrupted, thread_key
 from agui_container.runtime.aclosing import maybe_aclosing
+from agui_container.runtime.log_values import format_fields
+
+logger = logging.getLogger(__name__)
+
+SHARED = "shared"
+"""Name of the only adapter of a ``Graph`` or ``Swarm``."""
 
 INTERRUPTED = "agui_interrupted"
 """Key in ``invocation_state`` of the list to which the server's tools append their interrupts."""
 
+OTHERS = "agui_others"
+"""Key in ``invocation_state`` of the names of tools that are not the agent's own."""
 
-def wrap(source: object) -> Agent:
-    """Adapt a Strands ``Agent``, or a user's ``StrandsAgent`` with its own settings."""
+
+def wrap(source: object, _: str) -> Agent:
     if isinstance(source, StrandsAgent):
         return StrandsThreads(PerThread(lambda: source))
-    make_adapter(source)  # An unsupported agent raises at startup.
+    adapter = make_adapter(source)  # An unsupported agent raises at startup.
+    if isinstance(source, MultiAgentBase):
+        return StrandsThreads(PerThread(lambda: adapter), lambda _: SHARED)
     return StrandsThreads(PerThread(lambda: make_adapter(source)))
 
 
 def make_adapter(agent: object) -> StrandsAgent:
-    """Create an adapter without threads."""
-    return StrandsAgent(agent=agent, name=str(getattr(agent, "name", "agent")))
+    if isinstance(agent, MultiAgentBase):
+        hide_exception_texts(agent)
+        return StrandsAgent(agent=agent, name="agent")
+    return StrandsAgent(agent=agent, name=str(getattr(agent, "name", "agent")), hooks=[ToolHook()])
+
+
+class ToolHook(HookProvider):  # type: ignore[misc]  # Strands has an environment of its own
+    """Records the start of a tool, and replaces the text of its exception, which Strands sends to the client."""
+
+    def register_hooks(self, registry: HookRegistry, **_: object) -> None:
+        registry.add_callback(BeforeToolCallEvent, record_started)
+        registry.add_callback(AfterToolCallEvent, self.hide_text)
+
+    def hide_text(self, event: AfterToolCallEvent) -> None:
+        if event.exception is not None:
+            logger.warning("tool failed %s", format_fields({"tool": event.tool_use["name"]}), exc_info=event.exception)
+            event.result = {**event.result, "content": [{"text": TOOL_FAILED}]}
+
+
+def record_started(event: BeforeToolCallEvent) -> None:
+    """Record that a tool of the agent's own starts. The gate records those of the server, and a client runs its own."""
+    state = event.invocation_state
+    if event.tool_use["name"] not in state.get(OTHERS, ()):
+        state["ctx"].turn.started_calls.add(event.tool_use["toolUseId"])
+
+
+def hide_exception_texts(orchestrator: MultiAgentBase) -> None:
+    for node in orchestrator.nodes.values():
+        if isinstance(node.executor, MultiAgentBase):
+            hide_exception_texts(node.executor)
+        else:
+            node.executor.hooks.add_hook(ToolHook())
 
 
 class StrandsThreads(Struct, frozen=True):
-    """Implements ``ports.Agent`` and ``ports.ThreadCleanup``.
-
-    Hooks and tools find the run's context in ``invocation_state["ctx"]``.
-    """
+    """Implements ``ports.Agent``, ``ports.ThreadCleanup``. The context is in ``invocation_state["ctx"]``."""
 
     adapters: PerThread[StrandsAgent]
+    place: Callable[[str], str] = str
+    """Returns the name under which the adapter of a thread is kept."""
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
-        """Run the thread's agent. Yield nothing until the client has sent all results of the last turn."""
+        """Yield nothing until the client has sent all results of the last turn."""
         if awaits_client(input):
             return
         request = own_input(input, ctx)
         interrupted: list[RunInterrupted] = []
-        state = {"ctx": ctx, INTERRUPTED: interrupted}
-        async with self.adapters.acquire(request.thread_id) as adapter:
+        others = {*ctx.tools, *(tool.name for tool in input.tools or ())}
+        state = {"ctx": ctx, INTERRUPTED: interrupted, OTHERS: others}
+        async with self.adapters.acquire(self.place(request.thread_id)) as adapter:
             stream = check_events(adapter.run(request, invocation_state=state), ctx)
             async with maybe_aclosing(stream) as events:
                 async for event in events:
@@ -63,5 +107,5 @@ class StrandsThreads(Struct, frozen=True):
             raise interrupted[-1]
 
     async def forget_thread(self, owner: str, thread_id: str) -> None:
-        """Drop the thread's agent. A user's own ``StrandsAgent`` cannot drop it."""
-        self.adapters.drop(thread_id_for(owner, thread_id))
+        """A user's own ``StrandsAgent`` cannot drop an agent."""
+        self.adapters.drop(thread_key(owner, thread_id))

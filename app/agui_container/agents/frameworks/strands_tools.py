@@ -4,22 +4,22 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from ag_ui.core import Tool as ToolSpec
-from strands.hooks import BeforeInvocationEvent, HookProvider, HookRegistry
+from strands.hooks import BeforeInvocationEvent, BeforeToolCallEvent, HookProvider, HookRegistry
 from strands.types.tools import AgentTool
 
-from agui_container.agents.frameworks.strands import INTERRUPTED
+from agui_container.agents.frameworks.strands import INTERRUPTED, record_started
 from agui_container.ports import RunInterrupted, ToolContent, ToolError, current_run
+from agui_container.ports.tool import for_models
 
 
 class StrandsToolHook(HookProvider):  # type: ignore[misc]  # Strands has an environment of its own
-    """Hook that gives an agent the tools of the current run."""
+    """Hook that gives an agent the tools of the current run, and records which of its own tools start."""
 
     def register_hooks(self, registry: HookRegistry, **_: object) -> None:
-        """Register the hook."""
         registry.add_callback(BeforeInvocationEvent, self.add_tools)
+        registry.add_callback(BeforeToolCallEvent, record_started)
 
     def add_tools(self, event: BeforeInvocationEvent) -> None:
-        """Register the tools that the agent does not have yet."""
         tools = event.agent.tool_registry
         for tool in current_run().tools.values():
             if tool.spec.name not in tools.registry:
@@ -35,18 +35,15 @@ class StrandsServerTool(AgentTool):  # type: ignore[misc]
 
     @property
     def tool_name(self) -> str:
-        """Name of the tool."""
         return self._spec.name
 
     @property
     def tool_spec(self) -> Mapping[str, object]:
-        """Description and JSON Schema for the model."""
         schema = self._spec.parameters or {"type": "object", "properties": {}}
         return {"name": self._spec.name, "description": self._spec.description, "inputSchema": {"json": schema}}
 
     @property
     def tool_type(self) -> str:
-        """Kind of the tool in the logs of Strands."""
         return "python"
 
     async def stream(
@@ -71,6 +68,7 @@ class StrandsServerTool(AgentTool):  # type: ignore[misc]
 
 def text_of(content: ToolContent) -> str:
     """Return the content as text. Media are described by their type."""
+    content = for_models(content)
     if isinstance(content, str):
         return content
     return "\n".join(getattr(part, "text", f"[{part.type}]") for part in content)

@@ -43,13 +43,12 @@ def check_packages() -> Finding:
         return Finding("packages", CheckStatus.OK, shown)
     faults = [fault for line in needed if (fault := fault_of(line))]
     if faults:
-        advice = "Install the package again: pip install --upgrade agui-container."
+        advice = "Install its wheel again. In a project: pip install --force-reinstall -r requirements.txt."
         return Finding("packages", CheckStatus.FAILED, "; ".join(faults), advice)
     return Finding("packages", CheckStatus.OK, shown)
 
 
 def installed(name: str) -> str | None:
-    """Return the version of an installed package, or None."""
     try:
         return version(name)
     except PackageNotFoundError:

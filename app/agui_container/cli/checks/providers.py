@@ -14,7 +14,8 @@ from agui_container.ports.model import Prompt
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.aclosing import maybe_aclosing
 from agui_container.settings import ASSISTANT, Settings
-from agui_container.tools.mcp import parse_servers
+from agui_container.tools.mcp import McpConfigError, parse_servers
+from agui_container.tools.mcp.servers import Server
 
 QUESTION = Prompt("Answer with one word.", [UserMessage(id="doctor", content="Say ok.")])
 
@@ -62,20 +63,26 @@ async def check_mcp_servers(settings: Settings) -> Sequence[Finding]:
     servers = parse_servers(settings.mcp_servers)
     if not servers:
         return [Finding("mcp", CheckStatus.SKIPPED, "the settings name no MCP server")]
-    from agui_container.tools.mcp.source import McpSource  # noqa: PLC0415 - a slow import
-
     findings = []
     for server in servers:
-        source = McpSource(server)
         try:
-            names = [tool.spec.name for tool in await source.list_tools()]
+            names = await tool_names(server)
             findings.append(Finding("mcp", CheckStatus.OK, f"{server.name}: {', '.join(names) or 'no tools'}"))
-        except ToolError as error:
+        except (McpConfigError, ToolError) as error:
             advice = "Check the url and the headers, or the command, of this server in AGUI_MCP_SERVERS."
             findings.append(Finding("mcp", CheckStatus.FAILED, f"{server.name}: {reason_of(error)}", advice))
-        finally:
-            await source.aclose()
     return findings
+
+
+async def tool_names(server: Server) -> Sequence[str]:
+    """Return the tools of an MCP server without a caller. Raises ``McpConfigError`` or ``ToolError``."""
+    from agui_container.tools.mcp.source import McpSource  # noqa: PLC0415 - a slow import
+
+    source = McpSource(server)
+    try:
+        return [tool.spec.name for tool in await source.tools_for().get()]
+    finally:
+        await source.aclose()
 
 
 async def check_aws(settings: Settings) -> Sequence[Finding]:

@@ -4,11 +4,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from agui_container.buses import open_bus
 from agui_container.cli.checks.finding import CheckStatus, Finding
 from agui_container.main import open_url
 from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.store import Store, StoreUnavailable
+from agui_container.replicas.buses import open_bus
 from agui_container.settings import Settings
 from agui_container.stores import is_durable, open_store
 
@@ -55,7 +55,7 @@ async def check_database(store: Store) -> Sequence[Finding]:
 
 async def check_memory(store: Store) -> Sequence[Finding]:
     """Check that AgentCore Memory answers. Raises ``StoreUnavailable``."""
-    await store.threads.list("agui-doctor", limit=1)
+    await store.threads("agui-doctor", limit=1)
     return [Finding("store", CheckStatus.OK, "AgentCore Memory answers")]
 
 

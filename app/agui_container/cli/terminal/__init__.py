@@ -1,1 +1,1 @@
-"""The terminal as a front end: what is shown of a turn, what is asked, and where both are kept."""
+"""The chat at a terminal: what is shown of a turn, what is asked, and the commands that begin with a slash."""

@@ -5,29 +5,35 @@ leaves a run that the server does not end.
 """
 
 import asyncio
+import mimetypes
+import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from ag_ui.core import Interrupt
+from prompt_toolkit.history import FileHistory
 
 from agui_client import AgentClientError, Approval, Decision, SessionStatus
 from agui_container.cli.failure import error_text
 from agui_container.cli.signals import ctrl_c_calls, ended_by_ctrl_c, is_cancelled
-from agui_container.cli.terminal import approvals, forms
+from agui_container.cli.terminal import questions
 from agui_container.cli.terminal.asker import Asker
-from agui_container.cli.terminal.attachments import files_in
-from agui_container.cli.terminal.chat_state import ChatState
-from agui_container.cli.terminal.slash_commands import is_slash_command, run_slash_command
+from agui_container.cli.terminal.chat_state import ChatState, LastConversation
+from agui_container.cli.terminal.slash_commands import SlashCompleter, is_slash_command, run_slash_command
+
+SENT_TYPES = ("image/", "audio/", "video/", "application/pdf")
+"""Beginnings of the media types that are sent with a message."""
 
 
 class Chat:
     """A chat at a terminal."""
 
-    def __init__(self, state: ChatState, asker: Asker) -> None:
+    def __init__(self, state: ChatState) -> None:
         self._state = state
-        self._asker = asker
-        self._turn: asyncio.Task[None] | None = None
-        self._cancelling: asyncio.Task[None] | None = None
+        self._screen = state.screen
+        self._asker = Asker(FileHistory(str(state.files.history)), SlashCompleter(state))
 
     async def run(self) -> None:
         """Chat until the input ends."""
@@ -45,82 +51,95 @@ class Chat:
             except KeyboardInterrupt:
                 continue
             except AgentClientError as error:
-                self._state.view.error(error_text(error))
+                self._screen.error(error_text(error))
             except OSError as error:
-                self._state.view.error(f"{error.filename} cannot be read: {error.strerror}.")
+                self._screen.error(f"{error.filename} cannot be read: {error.strerror}.")
 
     async def _send(self, text: str) -> None:
-        state, files = self._state, files_in(text)
+        state = self._state
         if state.session.status is SessionStatus.AGENT_TURN:  # a run that was left, or whose connection was lost
             await state.load_thread(state.session.thread_id)
             await self._answer()
         if state.session.status is SessionStatus.AGENT_TURN:
-            state.view.error("The message was not sent, because a run of this conversation has not ended.")
+            self._screen.error("The message was not sent, because a run of this conversation has not ended.")
             return
+        files = files_in(text)
         for file in files:
-            state.view.note(f"Sent with {file.name}, {file.stat().st_size:,} bytes.")
+            self._screen.note(f"Sent with {file.name}, {file.stat().st_size:,} bytes.")
         state.session.send_text(text, files=files, forwarded_props=state.forwarded_props)
-        state.remember()
+        state.files.last = LastConversation(state.session.thread_id, state.target.options.get("session_id"))
         await self._answer()
 
     async def _answer(self) -> None:
         """Show the agent's turn. A message that the server has refused is taken back."""
-        with ctrl_c_calls(self._cancel):
-            self._turn = asyncio.create_task(self._run(), name="turn of the agent")
+        cancels: list[asyncio.Task[None]] = []
+
+        def cancel() -> None:
+            if cancels:
+                turn.cancel()
+                return
+            self._screen.note("The run is cancelled. Ctrl-C leaves it if it does not end.")
+            cancels.append(asyncio.create_task(self._cancel(), name="cancel of a run"))
+
+        with self._asker.typing_ahead():
+            turn = asyncio.create_task(self._run(), name="turn of the agent")
             try:
-                await self._turn
+                with ctrl_c_calls(cancel):
+                    await turn
             except asyncio.CancelledError:
                 if is_cancelled():
                     raise
-                self._state.view.error("The run was left. It may continue at the server.")
+                self._screen.error("The run was left. It may continue at the server.")
             except AgentClientError as error:
-                self._state.view.error(error_text(error))
+                self._screen.error("\n".join(filter(None, [error_text(error), self._state.target.read_log()])))
             finally:
-                await self._end_turn()
+                for task in cancels:
+                    task.cancel()
+                await asyncio.gather(*cancels, return_exceptions=True)
         self._state.session.withdraw()
 
-    async def _end_turn(self) -> None:
-        cancelling, self._turn, self._cancelling = self._cancelling, None, None
-        if cancelling is not None:
-            cancelling.cancel()
-            await asyncio.gather(cancelling, return_exceptions=True)
-
     async def _run(self) -> None:
-        async with self._state.view.turn() as show:
-            await self._state.session.run(on_event=show, on_approval=self._decide, on_interrupt=self._fill)
+        async def decide(approval: Approval) -> Decision | None:
+            with self._asking(), suppress(KeyboardInterrupt, EOFError):
+                return await questions.decide(approval, self._asker, self._screen)
+            return None
 
-    async def _decide(self, approval: Approval) -> Decision | None:
-        with self._asking():
-            try:
-                return await approvals.decide(approval, self._asker, self._state.view)
-            except (KeyboardInterrupt, EOFError):
-                return None
+        async def fill(interrupt: Interrupt) -> object:
+            with self._asking():
+                return await questions.fill(interrupt, self._asker, self._screen)
 
-    async def _fill(self, interrupt: Interrupt) -> object:
-        with self._asking():
-            return await forms.fill(interrupt, self._asker, self._state.view)
+        async with self._screen.turn() as show:
+            await self._state.session.run(on_event=show, on_approval=decide, on_interrupt=fill)
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Leave the terminal to a question. Keys that were typed before do not answer it."""
-        with self._state.view.paused():
+        with self._screen.paused():
             self._asker.discard_typed_keys()
             yield
 
-    # --- Ctrl-C -------------------------------------------------------------------------------------------------------
-
-    def _cancel(self) -> None:
-        """Cancel the run at the server. A second Ctrl-C leaves it."""
-        if self._turn is None:
-            return
-        if self._cancelling is not None:
-            self._turn.cancel()
-            return
-        self._state.view.note("The run is cancelled. Ctrl-C leaves it if it does not end.")
-        self._cancelling = asyncio.create_task(self._cancel_run(), name="cancel of a run")
-
-    async def _cancel_run(self) -> None:
+    async def _cancel(self) -> None:
         try:
             await self._state.session.cancel()
         except AgentClientError as error:
-            self._state.view.error(error_text(error))
+            self._screen.error(error_text(error))
+
+
+def files_in(text: str) -> list[Path]:
+    """Return the files of a message that are sent: paths that were typed, pasted, or dropped on the terminal."""
+    try:
+        words = shlex.split(text)
+    except ValueError:  # a quotation mark without its partner
+        words = text.split()
+    return [path for word in words if (path := as_file(word)) is not None]
+
+
+def as_file(word: str) -> Path | None:
+    """Return the file that a word names, if it is of a type that is sent."""
+    path = Path(unquote(urlsplit(word).path)) if word.startswith("file://") else Path(word)
+    if not (mimetypes.guess_type(path.name)[0] or "").startswith(SENT_TYPES):
+        return None
+    try:
+        path = path.expanduser()
+        return path if path.is_file() else None
+    except (OSError, RuntimeError):  # a name that is too long, a home folder that nobody has
+        return None

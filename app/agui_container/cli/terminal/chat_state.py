@@ -1,20 +1,63 @@
-"""State of a chat: its server, its session, and the options of the next message."""
+"""A chat with one server: its session, the options of the next message, and this user's files about the server.
 
+Rule: the files are in ``$XDG_STATE_HOME/agui``, in one folder for each server that only this user can read, and hold no
+secret but what the user typed.
+"""
+
+import hashlib
+import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
 
 from ag_ui.core import AgentCapabilities
 
 from agui_client import Session
 from agui_client.rendering import markdown
+from agui_container.cli.failure import CommandFailed
 from agui_container.cli.target import AT_ONCE, Target
-from agui_container.cli.terminal.server_files import LastConversation, ServerFiles
-from agui_container.cli.terminal.view import View
+from agui_container.cli.terminal.screen import Screen
+
+
+class LastConversation(NamedTuple):
+    """The thread in which the user has written last, and the session of AgentCore that has it, if there is one."""
+
+    thread_id: str | None = None
+    session_id: str | None = None
+
+
+class ServerFiles:
+    """Files about the server that ``place_of`` identifies. Raises ``CommandFailed`` if the folder cannot be made."""
+
+    def __init__(self, place: str) -> None:
+        state = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser()
+        folder = state / "agui" / hashlib.sha256(place.encode()).hexdigest()[:16]
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            advice = "Set XDG_STATE_HOME to a folder that you can write to."
+            raise CommandFailed(f"cannot make {folder}: {error.strerror}. {advice}") from None
+        self.history = folder / "history"
+        self._last = folder / "last.json"
+
+    @property
+    def last(self) -> LastConversation:
+        """The conversation that ``--continue`` opens."""
+        try:
+            return LastConversation(**json.loads(self._last.read_bytes()))
+        except (FileNotFoundError, TypeError, ValueError):
+            return LastConversation()
+
+    @last.setter
+    def last(self, conversation: LastConversation) -> None:
+        self._last.write_text(json.dumps(conversation._asdict()), encoding="utf-8")
 
 
 @dataclass
 class ChatState:
-    """A chat.
+    """Server, session and options of a chat at a terminal.
 
     Attributes:
         capabilities: of the server; None if it does not say.
@@ -23,8 +66,8 @@ class ChatState:
     """
 
     target: Target
+    screen: Screen
     files: ServerFiles
-    view: View
     session: Session
     capabilities: AgentCapabilities | None = None
     forwarded_props: dict[str, object] = field(default_factory=dict)
@@ -33,7 +76,7 @@ class ChatState:
     @property
     def models(self) -> Sequence[str]:
         """Names of the models that the server lets its callers choose from."""
-        named = self._custom("models")
+        named = ((self.capabilities.custom if self.capabilities else None) or {}).get("models")
         return [str(name) for name in named] if isinstance(named, list) else []
 
     @property
@@ -42,9 +85,6 @@ class ChatState:
         identity = self.capabilities.identity if self.capabilities else None
         return (identity.name if identity else None) or self.target.name
 
-    def _custom(self, name: str) -> object:
-        return ((self.capabilities.custom if self.capabilities else None) or {}).get(name)
-
     async def load_capabilities(self) -> None:
         """Ask the server what it can do. Raises ``AgentClientError`` if it cannot be reached at once."""
         options = self.target.options.copy()
@@ -52,12 +92,7 @@ class ChatState:
         async with Session(self.target.url, **options) as session:
             self.capabilities = await session.capabilities()
 
-    def remember(self) -> None:
-        """Keep which conversation ``agui chat --continue`` continues."""
-        self.files.last = LastConversation(self.session.thread_id, self.target.options.get("session_id"))
-
     async def change_session(self, session: Session) -> None:
-        """Continue with another session."""
         await self.session.aclose()
         self.session = session
 
@@ -68,4 +103,4 @@ class ChatState:
     async def open_thread(self, thread_id: str) -> None:
         """Continue a thread of the server, and show it. Raises ``AgentClientError``."""
         await self.load_thread(thread_id)
-        self.view.markdown(markdown(self.session.messages))
+        self.screen.markdown(markdown(self.session.messages))

@@ -26,13 +26,10 @@ class _BedrockApi(Protocol):
 
 
 class BedrockEvents:
-    """Events of one answer, read from a connection."""
-
     def __init__(self, raw: _RawEvents) -> None:
         self._raw = raw
 
     def __iter__(self) -> Iterator[Event]:
-        """Iterate over the events, blocking between them. Raises the exceptions of botocore and urllib3."""
         return iter(self._raw)
 
     def close(self) -> None:
@@ -60,7 +57,7 @@ class BedrockClient:
         self._boto: _BedrockApi | None = None
 
     def converse(self, request: Mapping[str, object]) -> BedrockEvents:
-        """Start a call and block until Bedrock begins to answer. Raises the exceptions of botocore."""
+        """Block until Bedrock begins to answer. Raises the exceptions of botocore."""
         return BedrockEvents(self._get_client().converse_stream(**request)["stream"])
 
     def _get_client(self) -> _BedrockApi:

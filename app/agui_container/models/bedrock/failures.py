@@ -1,22 +1,20 @@
-"""Failures of a Bedrock call: one table from the name of a failure to the error that clients see, and the retries.
+"""Failures of a Bedrock call: one table from the name of a failure to the error that clients see.
 
 Names are Bedrock's error codes (lower-case initial inside a stream), class names of exceptions of botocore and urllib3,
 and the faults that this package raises itself. Rule: every message is written here, and no text of an exception leaves
-the server. A call is retried only before its first delta, because a client cannot take back text that it has shown.
+the server.
 
 Source: the errors of ConverseStream in the Amazon Bedrock Runtime API reference.
 """
 
-import asyncio
-import random
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 
 from msgspec import Struct
 
-from agui_container.models.retry_after import retry_after
+from agui_container.models.failures import NO_ANSWER, ErrorBody, ModelFailure, retry_after
 from agui_container.models.tool_schemas import names_tool
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import ErrorCode
 
 
 class Failure(Struct, frozen=True):
@@ -25,10 +23,6 @@ class Failure(Struct, frozen=True):
     code: ErrorCode
     message: str
     is_retryable: bool = False
-
-    def error(self, wait_seconds: float | None = None) -> AppError:
-        """Return the failure as the error that the model raises, with the time that Bedrock asks to wait, if any."""
-        return AppError(self.code, self.message, wait_seconds=wait_seconds)
 
 
 class StreamFault(Exception):
@@ -64,6 +58,7 @@ _SILENT = Failure(ErrorCode.MODEL_TIMEOUT, "The model stopped answering.")
 _FAILED = Failure(ErrorCode.MODEL_ERROR, "The model failed while answering.", is_retryable=True)
 _BROKEN = Failure(ErrorCode.MODEL_ERROR, "The model's answer was cut off.", is_retryable=True)
 _MALFORMED = Failure(ErrorCode.MODEL_ERROR, "The model's answer could not be understood.", is_retryable=True)
+_UNREADABLE = Failure(ErrorCode.MODEL_ERROR, "The model's answer could not be understood.")
 _UNKNOWN = Failure(ErrorCode.MODEL_ERROR, "The model call failed.")
 
 FAILURES: dict[str, Failure] = {
@@ -106,13 +101,14 @@ FAILURES: dict[str, Failure] = {
     "ReadTimeoutError": _SILENT,
     "HTTPError": _BROKEN,
     "OSError": _BROKEN,
-    "ParserError": _BROKEN,
-    "ResponseParserError": _BROKEN,
+    "ParserError": _UNREADABLE,
+    "ResponseParserError": _UNREADABLE,
     # faults of this package
     "busy": Failure(
         ErrorCode.MODEL_THROTTLED, "The server is making too many model calls. Try again later.", is_retryable=True
     ),
     "incomplete": Failure(ErrorCode.MODEL_ERROR, "The model's answer ended before it was complete.", is_retryable=True),
+    "empty": Failure(ErrorCode.MODEL_ERROR, NO_ANSWER, is_retryable=True),
     "nameless_call": _MALFORMED,
     # stop reasons that are failures
     "malformed_model_output": _MALFORMED,
@@ -140,8 +136,19 @@ _BY_TEXT: dict[str, tuple[tuple[re.Pattern[str], Failure], ...]] = {
 """Failures with the same code that only the text of Bedrock's message distinguishes."""
 
 
+def model_failure(error: BaseException) -> ModelFailure:
+    found = failure_of(error)
+    return ModelFailure(
+        found.code,
+        found.message,
+        is_retryable=found.is_retryable,
+        retry_after=wait_seconds_of(error),
+        error_body=ErrorBody(text=str(error)),
+    )
+
+
 def failure_of(error: BaseException) -> Failure:
-    """Return the failure that an exception means. Unknown exceptions are failures without a retry."""
+    """Unknown exceptions are failures without a retry."""
     response = _error_response(error)
     if response is not None:
         return _by_response(*response)
@@ -149,7 +156,6 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def wait_seconds_of(error: BaseException) -> float | None:
-    """Return the seconds that Bedrock asks to wait, or None."""
     response = getattr(error, "response", None)
     metadata = response.get("ResponseMetadata", {}) if isinstance(response, dict) else {}
     return retry_after(metadata.get("HTTPHeaders", {}))
@@ -162,7 +168,6 @@ def _names(error: BaseException) -> Iterator[str]:
 
 
 def _error_response(error: BaseException) -> tuple[str, str, int] | None:
-    """Return code, text and HTTP status from a ClientError of botocore, or None for other exceptions."""
     response = getattr(error, "response", None)
     if not isinstance(response, dict):
         return None
@@ -185,23 +190,3 @@ def _by_status(status: int) -> Failure:
     if status >= 500:  # noqa: PLR2004 - first status of the class
         return _INTERNAL
     return _REJECTED if status >= 400 else _UNKNOWN  # noqa: PLR2004
-
-
-# --- retries ----------------------------------------------------------------------------------------------------------
-
-Pause = Callable[[int], Awaitable[None]]
-"""Coroutine function that waits after attempt number N (from 1) has failed."""
-
-FIRST_PAUSE, MAX_PAUSE = 0.5, 8.0
-"""Seconds."""
-
-
-async def backoff(attempt: int) -> None:
-    """Wait twice as long after each attempt, shortened by up to half at random."""
-    pause = min(FIRST_PAUSE * 2 ** (attempt - 1), MAX_PAUSE)
-    await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, hides nothing
-
-
-def may_retry(failure: Failure, attempt: int, max_attempts: int, *, has_output: bool) -> bool:
-    """Return True if a call may be repeated after ``attempt`` (from 1) has failed."""
-    return failure.is_retryable and not has_output and attempt < max_attempts

@@ -17,12 +17,12 @@ from msgspec import Struct
 
 from agui_container.models.media import (
     NOT_BASE64,
-    NOT_INLINE,
     DroppedMedia,
     decode_base64,
     image_kind,
     image_size,
     is_text,
+    why_not_inline,
 )
 
 Block = dict[str, Any]
@@ -58,19 +58,13 @@ class _Unusable(Exception):
 
 
 class _Place(Struct, frozen=True):
-    """Part of a message, and its position there."""
-
     message_id: str
     index: int
     part: ContentPart
 
 
 class MediaConverter:
-    """Converter of the content parts of one request. Document names are unique within the request.
-
-    Attributes:
-        dropped: the parts that are not sent.
-    """
+    """Converter of the content parts of one request. Document names are unique within the request."""
 
     def __init__(self) -> None:
         self.dropped = DroppedMedia()
@@ -86,7 +80,6 @@ class MediaConverter:
         return [block for block in blocks if block is not None]
 
     def drop(self, block: Block, reason: str) -> Block:
-        """Return a block with a note in place of a block of media."""
         place = self._places[id(block)]
         return {"text": self.dropped.drop(place.message_id, place.index, place.part, reason)}
 
@@ -144,7 +137,7 @@ def _image(part: ImagePart) -> Block:
 
 def _bytes(part: ImagePart | DocumentPart, max_bytes: int) -> bytes:
     if not isinstance(part.source, DataSource):
-        raise _Unusable(NOT_INLINE)
+        raise _Unusable(why_not_inline(part))
     value = part.source.value
     if len(value) > 4 * (max_bytes // 3 + 1):
         raise _Unusable("too large for Bedrock")
@@ -184,7 +177,6 @@ class _MediaLimit:
         self._remaining = remaining
 
     def __call__(self, block: Block) -> Block:
-        """Count a block. Return a note in its place if the message already has all blocks of its kind."""
         (kind,) = block
         if kind == "toolResult":
             result = block[kind]

@@ -9,24 +9,27 @@ so no output appears twice.
 import logging
 import threading
 from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from functools import partial
 
 from ag_ui.core import Tool as ToolSpec
 
 from agui_container.models.bedrock.client import BedrockClient, BedrockEvents
-from agui_container.models.bedrock.failures import Pause, StreamFault, backoff, failure_of, may_retry, wait_seconds_of
+from agui_container.models.bedrock.failures import StreamFault, model_failure
 from agui_container.models.bedrock.options import BedrockOptions
 from agui_container.models.bedrock.request import Request, bedrock_tools, request_of
 from agui_container.models.bedrock.stream_parser import BedrockStreamParser
 from agui_container.models.context_windows import known_window
-from agui_container.models.tool_schemas import MAX_REFUSALS
+from agui_container.models.failures import ModelFailure, RetryPolicy, stream_with_retries
 from agui_container.ports import Delta, Prompt
 from agui_container.protocol.errors import ErrorCode
 from agui_container.runtime.daemon_threads import DaemonThreadPool, ThreadPoolBusy, ThreadStream
 from agui_container.runtime.log_values import format_fields
 
 logger = logging.getLogger(__name__)
+
+LONGEST_WAIT = 8.0
+"""Seconds of the longest wait between two attempts."""
 
 Tools = Mapping[str, ToolSpec]
 """Tools in the form that Bedrock takes, by wire name."""
@@ -39,14 +42,17 @@ class BedrockModel:
 
     Args:
         model_id: a model id, an inference profile or an ARN.
-        pause: waits between attempts.
+        options: additional fields of the request, and limits.
+        retry_policy: retries; its timeouts do not count here.
     """
 
-    def __init__(self, model_id: str, options: BedrockOptions | None = None, *, pause: Pause = backoff) -> None:
+    def __init__(
+        self, model_id: str, options: BedrockOptions | None = None, *, retry_policy: RetryPolicy | None = None
+    ) -> None:
         self.provider, self.name = "bedrock", model_id
         self._options = options or BedrockOptions()
         self.context_window = self._options.context_window or known_window(model_id)
-        self._pause = pause
+        self._retry_policy = retry_policy or RetryPolicy(retries=self._options.max_attempts - 1, longest=LONGEST_WAIT)
         self._client = BedrockClient(self._options)
         self._threads = DaemonThreadPool(self._options.max_calls)
         self._tools = bedrock_tools()
@@ -55,29 +61,35 @@ class BedrockModel:
         """Call the model and yield its deltas.
 
         Raises:
-            AppError: the call failed; the code is one of ``MODEL_*``.
+            ModelFailure: the call failed, and is not retried.
         """
-        attempt, changes = 1, 0
-        while True:
-            has_output, tools = False, self._tools.convert(prompt.tools)
+        sent: Tools = {}
+
+        async def attempt() -> AsyncGenerator[Delta, None]:
+            nonlocal sent
+            sent = self._tools.convert(prompt.tools)
             try:
-                request = await self._build_request(prompt, tools)
-                for report in request.dropped:
-                    yield report
-                with self._start_call(request) as deltas:
-                    while await deltas.wait_for_items():
-                        for delta in deltas.take_items():
-                            has_output = True
-                            yield delta
-            except Exception as error:  # noqa: BLE001 - failure_of knows every exception
-                if not has_output and changes < MAX_REFUSALS and self._leaves_out_tool(error, prompt.tools, tools):
-                    changes += 1
-                    continue
-                self._raise_unless_retryable(error, attempt, has_output=has_output)
-            else:
-                return
-            await self._pause(attempt)
-            attempt += 1
+                async with aclosing(self._attempt(prompt, sent)) as deltas:
+                    async for delta in deltas:
+                        yield delta
+            except Exception as error:
+                raise model_failure(error) from error
+
+        def adapt(failure: ModelFailure) -> bool:
+            return self._leaves_out_tool(failure, prompt.tools, sent)
+
+        async with aclosing(stream_with_retries(attempt, self._retry_policy, adapt, self._log_failure)) as deltas:
+            async for delta in deltas:
+                yield delta
+
+    async def _attempt(self, prompt: Prompt, tools: Tools) -> AsyncGenerator[Delta, None]:
+        request = await self._build_request(prompt, tools)
+        for report in request.dropped:
+            yield report
+        with self._start_call(request) as deltas:
+            while await deltas.wait_for_items():
+                for delta in deltas.take_items():
+                    yield delta
 
     async def _build_request(self, prompt: Prompt, tools: Tools) -> Request:
         try:
@@ -98,26 +110,19 @@ class BedrockModel:
             deltas.stop()
             call.abort()
 
-    def _leaves_out_tool(self, error: Exception, tools: Sequence[ToolSpec], sent: Tools) -> bool:
+    def _leaves_out_tool(self, failure: ModelFailure, tools: Sequence[ToolSpec], sent: Tools) -> bool:
         """Leave the tool that Bedrock refused out of this and later requests. Return False if the error names none."""
-        is_refusal = failure_of(error).code is ErrorCode.MODEL_REJECTED
-        refusal = self._tools.learn(str(error), tools, sent) if is_refusal else None
+        is_refusal = failure.code is ErrorCode.MODEL_REJECTED
+        refusal = self._tools.learn(failure.error_body.text, tools, sent) if is_refusal else None
         if refusal is None:
             return False
         fields = {"model": self.name, "tool": refusal.tool, "description_limit": refusal.description_limit}
-        logger.warning("tool refused by the model provider %s", format_fields(fields), exc_info=error)
+        logger.warning("tool refused by the model provider %s", format_fields(fields))
         return True
 
-    def _raise_unless_retryable(self, error: Exception, attempt: int, *, has_output: bool) -> None:
-        failure = failure_of(error)
-        will_retry = may_retry(failure, attempt, self._options.max_attempts, has_output=has_output)
-        logger.warning(
-            "model call failed %s",
-            format_fields({"model": self.name, "code": failure.code, "attempt": attempt, "will_retry": will_retry}),
-            exc_info=error,
-        )
-        if not will_retry:
-            raise failure.error(wait_seconds_of(error)) from error
+    def _log_failure(self, failure: ModelFailure, attempt: int, wait: float | None) -> None:
+        fields = {"model": self.name, "code": failure.code, "attempt": attempt + 1, "retry_in": wait}
+        logger.warning("model call failed %s", format_fields(fields), exc_info=failure.__cause__)
 
 
 class _BedrockCall:
@@ -134,7 +139,6 @@ class _BedrockCall:
         self._drain = False
 
     def run(self, deltas: ThreadStream[Delta]) -> None:
-        """Pass all deltas to ``deltas``. Clean up after its end, so that the caller does not wait for that."""
         try:
             deltas.feed(self._read_deltas())
         except BaseException as error:  # noqa: BLE001 - raised on the event loop
@@ -147,14 +151,12 @@ class _BedrockCall:
             logger.debug("model call cleanup failed %s", format_fields({"model": self._model_id}), exc_info=True)
 
     def abort(self) -> None:
-        """End a running read. Does not block."""
         with self._lock:
             self._aborted = True
             if self._events is not None and self._abortable:
                 self._events.abort()
 
     def _read_deltas(self) -> Generator[Delta, None, None]:
-        """Send the request and yield the deltas of the answer."""
         parser = BedrockStreamParser(self._model_id, self._request.tool_names)
         if not self._open(self._client.converse(self._request.body)):
             return

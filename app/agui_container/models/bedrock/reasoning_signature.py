@@ -15,7 +15,6 @@ _TEXT, _REDACTED = "bedrock-text", "bedrock-redacted"
 
 
 def sign_text(model_id: str, text: str, signature: str) -> str:
-    """Return ``signature`` as a string that is bound to the model and to the reasoning text."""
     return f"{_TEXT}.{_digest(model_id, text)}.{signature}"
 
 
@@ -26,10 +25,7 @@ def sign_redacted(model_id: str, content: bytes) -> str:
 
 
 def verify_reasoning(model_id: str, text: str, encrypted: str | None) -> dict[str, Any] | None:
-    """Return the ``reasoningContent`` block of an ``encrypted`` string.
-
-    None if the string was not made by this module, for this model and for this text.
-    """
+    """Return a ``reasoningContent`` block, or None if this was not made here, for this model and text."""
     kind, _, rest = (encrypted or "").partition(".")
     digest, _, payload = rest.partition(".")
     if kind == _TEXT and payload and digest == _digest(model_id, text):

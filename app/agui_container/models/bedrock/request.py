@@ -10,8 +10,7 @@ Rules:
 - Pure: the same prompt and options give the same request. The same name always becomes the same wire name, so that
   cached prompts stay cached. Call ids get the same alphabet although Bedrock allows more characters, because some of
   its models do not.
-- A result belongs to the latest call with its id, and the last result wins. A call without a result is answered with
-  the empty string. A result without a call is dropped.
+- A call without a result is answered with the empty string.
 
 Source: ConverseStream, Message and ToolResultBlock in the Amazon Bedrock Runtime API reference.
 """
@@ -39,19 +38,17 @@ from agui_container.models.bedrock.options import BedrockOptions, CachePlace, Gu
 from agui_container.models.bedrock.reasoning_signature import verify_reasoning
 from agui_container.models.tool_schemas import ProviderTools, wire_name, wire_names
 from agui_container.ports import MediaDroppedDelta, Prompt
-from agui_container.protocol.conversation.transcript import has_failed, repeats_error
+from agui_container.ports.tool import for_models
 from agui_container.protocol.strict_json import parse_finite_json
-from agui_container.runtime.log_values import format_fields
+from agui_core.transcript import has_failed, repeats_error
+from agui_core.turns import IndexedCall, index_calls
 
 
 class CallIds:
-    """Wire ids of the calls in one request. Each is used once."""
-
     def __init__(self) -> None:
         self._used: set[str] = set()
 
     def new_wire_id(self, call_id: str) -> str:
-        """Return a wire id for a call that no other call of the request has."""
         wire_id, attempts = wire_name(call_id), 0
         while wire_id in self._used:
             attempts += 1
@@ -76,18 +73,12 @@ OF_TOOLS = frozenset({"toolUse", "toolResult", "reasoningContent"})
 class _Turn(Struct):
     role: str
     blocks: list[Block] = field(default_factory=list)
-    ids: dict[str, str] = field(default_factory=dict)
-    answers: dict[str, ToolMessage] = field(default_factory=dict)
-    """``ids`` (wire ids) and ``answers`` have the id of the call as key."""
+    answers: list[tuple[str, ToolMessage | None]] = field(default_factory=list)
+    """Wire ids of the calls, and their results."""
 
 
 class BedrockHistory:
-    """Bedrock's view of a conversation, built by adding AG-UI messages in order.
-
-    Attributes:
-        system: texts of system and developer messages.
-        tools: names of the tools that were called.
-    """
+    """Bedrock's view of a conversation, built by adding messages in order. ``tools`` were called in it."""
 
     def __init__(self, model_id: str) -> None:
         self.system: list[str] = []
@@ -99,33 +90,31 @@ class BedrockHistory:
 
     @classmethod
     def of(cls, messages: Sequence[Message], model_id: str) -> "BedrockHistory":
-        """Return the history of ``messages``."""
         history = cls(model_id)
-        for message in messages:
-            history.add(message)
+        for message, calls in zip(messages, index_calls(messages), strict=True):
+            history.add(message, calls)
         return history
 
-    def add(self, message: Message) -> None:
-        """Add the next message. Activity messages are ignored, because they are only for display."""
+    def add(self, message: Message, calls: Sequence[IndexedCall]) -> None:
+        """Add the next message and the calls that it makes, with their results.
+
+        Activity messages are ignored, because they are only for display.
+        """
         if isinstance(message, UserMessage):
             self._open_turn("user").blocks.extend(self._media.blocks(message.id, message.content))
         elif isinstance(message, AssistantMessage):
-            self._add_assistant(message)
+            self._add_answer(message, calls)
         elif isinstance(message, ReasoningMessage):
             self._add_reasoning(message)
-        elif isinstance(message, ToolMessage):
-            self._add_result(message)
         elif isinstance(message, (SystemMessage, DeveloperMessage)):
             self.system.append(message.content)
 
     @property
     def dropped(self) -> Sequence[MediaDroppedDelta]:
-        """Parts that ``messages`` does not have."""
         return self._media.dropped.reports
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """Messages of the conversation in the form of ConverseStream."""
         merged: list[dict[str, Any]] = []
         for turn in self._turns:
             _append(merged, turn.role, turn.blocks if turn.role == "user" else _without_trailing_reasoning(turn.blocks))
@@ -139,34 +128,26 @@ class BedrockHistory:
 
     def _open_turn(self, role: str) -> _Turn:
         """Return the turn that new blocks of ``role`` belong to. A turn with tool calls accepts no more blocks."""
-        if not self._turns or self._turns[-1].role != role or self._turns[-1].ids:
+        if not self._turns or self._turns[-1].role != role or self._turns[-1].answers:
             self._turns.append(_Turn(role))
         return self._turns[-1]
 
-    def _add_assistant(self, message: AssistantMessage) -> None:
+    def _add_answer(self, message: AssistantMessage, calls: Sequence[IndexedCall]) -> None:
         turn = self._open_turn("assistant")
         turn.blocks.extend(self._media.blocks(message.id, message.content or ""))
-        for call in message.tool_calls or ():
-            if call.id in turn.ids:
-                continue
-            turn.ids[call.id] = self._ids.new_wire_id(call.id)
-            turn.blocks.append(_tool_use(call, turn.ids[call.id]))
-            self.tools.append(call.function.name)
+        for each in calls:
+            wire_id = self._ids.new_wire_id(each.call.id)
+            turn.answers.append((wire_id, each.result))
+            turn.blocks.append(_tool_use(each.call, wire_id))
+            self.tools.append(each.call.function.name)
 
     def _add_reasoning(self, message: ReasoningMessage) -> None:
         content = verify_reasoning(self._model_id, message.content, message.encrypted_value)
         if content is not None:
             self._open_turn("assistant").blocks.append({"reasoningContent": content})
 
-    def _add_result(self, message: ToolMessage) -> None:
-        turn = next((turn for turn in reversed(self._turns) if message.tool_call_id in turn.ids), None)
-        if turn is None:
-            logger.warning("tool result without call dropped %s", format_fields({"call": message.tool_call_id}))
-        else:
-            turn.answers[message.tool_call_id] = message
-
     def _answers(self, turn: _Turn) -> list[Block]:
-        return [_tool_result(wire, turn.answers.get(call), self._media) for call, wire in turn.ids.items()]
+        return [_tool_result(wire_id, result, self._media) for wire_id, result in turn.answers]
 
 
 def _without_mixed_turns(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -219,7 +200,7 @@ def _input(arguments: str) -> dict[str, Any]:
 
 def _tool_result(wire_id: str, answer: ToolMessage | None, media: MediaConverter) -> Block:
     """Return the block of a result. A successful result is the only place where Bedrock accepts empty text."""
-    content = media.blocks(answer.id, answer.content) if answer else []
+    content = media.blocks(answer.id, for_models(answer.content)) if answer else []
     if answer is None or not has_failed(answer):
         return {"toolResult": {"toolUseId": wire_id, "content": content or [{"text": ""}]}}
     # Claude accepts only text in a failed result.
@@ -231,13 +212,7 @@ def _tool_result(wire_id: str, answer: ToolMessage | None, media: MediaConverter
 
 
 class Request(Struct, frozen=True):
-    """A request.
-
-    Attributes:
-        body: arguments of ``converse_stream``.
-        tool_names: the tool's own name for each wire name.
-        dropped: the parts of messages that the request does not have.
-    """
+    """A request. ``body`` are the arguments of ``converse_stream``, and ``tool_names`` are by wire name."""
 
     body: Mapping[str, object]
     tool_names: Mapping[str, str]
@@ -249,17 +224,13 @@ PROPERTY_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
 
 def bedrock_tools() -> ProviderTools:
-    """Return the conversion of tools for Bedrock."""
     return ProviderTools(PROPERTY_NAME)
 
 
 def request_of(
     model_id: str, options: BedrockOptions, prompt: Prompt, tools: Mapping[str, ToolSpec] | None = None
 ) -> Request:
-    """Return the request for ``prompt``. Empty fields are left out.
-
-    ``tools`` are the prompt's tools in the form that Bedrock takes, by wire name.
-    """
+    """Leave out empty fields. ``tools`` are the prompt's in the form that Bedrock takes, by wire name."""
     tools = bedrock_tools().convert(prompt.tools) if tools is None else tools
     history = BedrockHistory.of(prompt.messages, model_id)
     names = wire_names([*(tool.name for tool in prompt.tools), *history.tools])
@@ -290,10 +261,7 @@ def _system(texts: Sequence[str], options: BedrockOptions) -> list[Block]:
 
 
 def _tool_config(offered: Mapping[str, ToolSpec], called: Sequence[str], options: BedrockOptions) -> dict[str, Any]:
-    """Describe the offered tools, or else the called ones by name only.
-
-    Bedrock refuses a history with tool calls if the request describes no tools.
-    """
+    """Describe called tools by name without others: Bedrock refuses calls in a request without tools."""
     tools = offered or bedrock_tools().convert([ToolSpec(name=name, description="") for name in called])
     specs = [_tool(name, tool) for name, tool in tools.items()]
     return {"tools": [*specs, *_cache_point(CachePlace.TOOLS, options)]} if specs else {}

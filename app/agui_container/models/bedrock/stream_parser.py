@@ -26,7 +26,7 @@ from agui_container.ports import (
     ToolCallDelta,
     UsageDelta,
 )
-from agui_container.protocol.strict_json import whole_text
+from agui_container.protocol.half_symbols import whole_text
 from agui_container.runtime.log_values import format_fields
 
 logger = logging.getLogger(__name__)
@@ -43,6 +43,10 @@ FAILED_STOPS = frozenset({"malformed_model_output", "malformed_tool_use", "model
 """Stop reasons that are failures. Each is a key of ``failures.FAILURES``."""
 
 
+MUST_SAY = frozenset({"end_turn", "tool_use"})
+"""Stop reasons of an answer that has a text, reasoning or a call."""
+
+
 class _ReasoningPart(Struct):
     index: int
     text: list[str] = field(default_factory=list)
@@ -51,10 +55,7 @@ class _ReasoningPart(Struct):
 
 
 class BedrockStreamParser:
-    """Parser of one answer. Call ``feed`` with every event, then ``finish``.
-
-    ``tool_names`` maps each wire name to the tool's own name.
-    """
+    """Parser of one answer: ``feed`` every event, then ``finish``. ``tool_names`` are by wire name."""
 
     def __init__(self, model_id: str, tool_names: Mapping[str, str]) -> None:
         self._model_id = model_id
@@ -64,11 +65,16 @@ class BedrockStreamParser:
         self._server_calls: set[int] = set()
         self._stop_reason: str | None = None
         self._has_usage = False
+        self._is_empty = True
 
     @property
     def is_complete(self) -> bool:
         """True if the answer ended without a failure. Usage may still be missing."""
-        return self._stop_reason is not None and self._stop_reason not in FAILED_STOPS
+        return self._stop_reason is not None and self._stop_reason not in FAILED_STOPS and not self._lacks_answer
+
+    @property
+    def _lacks_answer(self) -> bool:
+        return self._is_empty and self._stop_reason in MUST_SAY
 
     @property
     def is_ended(self) -> bool:
@@ -76,11 +82,12 @@ class BedrockStreamParser:
         return self._stop_reason is not None and self._has_usage
 
     def feed(self, event: Mapping[str, Any]) -> list[Delta]:
-        """Return the deltas of one event. An event of an unknown kind has none.
+        """Return none for an event of an unknown kind. Raises ``StreamFault`` for arguments without a call."""
+        deltas = self._deltas(event)
+        self._is_empty = self._is_empty and all(isinstance(delta, UsageDelta) for delta in deltas)
+        return deltas
 
-        Raises:
-            StreamFault: arguments came for a call that has no name.
-        """
+    def _deltas(self, event: Mapping[str, Any]) -> list[Delta]:
         for kind, body in event.items():
             if kind == "contentBlockDelta":
                 return self._on_delta(body["contentBlockIndex"], body["delta"])
@@ -96,13 +103,11 @@ class BedrockStreamParser:
         return []
 
     def finish(self) -> None:
-        """Check that the answer is complete.
-
-        Raises:
-            StreamFault: the answer was cut off, or its stop reason is a failure.
-        """
+        """Raise ``StreamFault`` if the answer was cut off, or if its stop reason is a failure."""
         if self._stop_reason is None:
             raise StreamFault("incomplete")
+        if self._lacks_answer:
+            raise StreamFault("empty")
         if not self.is_complete:
             raise StreamFault(self._stop_reason)
 
@@ -148,7 +153,6 @@ class BedrockStreamParser:
         return [*reasoning_end, ReasoningDelta(piece["text"])]
 
     def _end_reasoning(self) -> list[Delta]:
-        """End the open reasoning block, if there is one. Return its signature or redacted content as a delta."""
         part, self._open_reasoning = self._open_reasoning, None
         if part is None:
             return []
@@ -162,7 +166,7 @@ class BedrockStreamParser:
     def _on_stop(self, reason: str) -> list[Delta]:
         self._stop_reason = reason
         reasoning_end = self._end_reasoning()
-        if reason in FAILED_STOPS:
+        if reason in FAILED_STOPS or (self._lacks_answer and not reasoning_end):
             return reasoning_end
         if reason not in STOPS:
             logger.warning("unknown stop reason %s", format_fields({"reason": reason}))
@@ -171,7 +175,7 @@ class BedrockStreamParser:
 
 
 def usage_of(model_id: str, usage: Mapping[str, int]) -> TokenUsage:
-    """Convert Bedrock's usage to AG-UI's. Bedrock does not include cache reads and writes in the input; AG-UI does."""
+    """Bedrock does not include cache reads and writes in the input; AG-UI does."""
     read, written = usage.get("cacheReadInputTokens"), usage.get("cacheWriteInputTokens")
     input_tokens = usage["inputTokens"] + (read or 0) + (written or 0)
     return TokenUsage(

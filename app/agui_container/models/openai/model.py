@@ -4,22 +4,25 @@ Rule: a call is retried only if it has yielded no delta. After the first delta a
 """
 
 import asyncio
+import json
 import logging
 import re
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from ag_ui.core import Tool as ToolSpec
+from msgspec import Struct
 
 from agui_container.models.context_windows import known_window
-from agui_container.models.openai.failures import ModelFailure, RetryPolicy
+from agui_container.models.failures import ModelFailure, RetryPolicy, stream_with_retries
 from agui_container.models.openai.opaque_fields import OpaqueFields
-from agui_container.models.openai.request import OpenAIOptions, RequestFormat, ToolNames, request_of
+from agui_container.models.openai.request import PICTURES_TEXT, OpenAIOptions, RequestFormat, ToolNames, request_of
 from agui_container.models.openai.stream_parser import ChatStreamParser
-from agui_container.models.tool_schemas import MAX_REFUSALS, ProviderTools
+from agui_container.models.tool_schemas import ProviderTools
 from agui_container.ports import Delta, Prompt
 from agui_container.protocol.errors import ErrorCode
 from agui_container.runtime.log_values import format_fields
@@ -33,6 +36,11 @@ LINGER = 0.25
 USAGE_FIELD, REASONING_FIELD = "stream_options", "reasoning_content"
 USAGE_REQUEST, REASONING_REQUEST = b'"stream_options":{"include_usage":true}', b'"reasoning_content":'
 """Optional fields of a request, and their JSON in its body."""
+
+
+PICTURES_REQUEST = json.dumps(PICTURES_TEXT).encode()
+ABOUT_IMAGES = re.compile("image|vision|multimodal", re.IGNORECASE)
+"""Words of servers that refuse a picture."""
 
 
 class EventTransport(Protocol):
@@ -93,33 +101,27 @@ class OpenAIModel:
         Raises:
             ModelFailure: the call failed, and is not retried.
         """
-        names = ToolNames(tool.name for tool in prompt.tools)
-        attempt = changes = 0
-        while True:
-            parser, has_output = ChatStreamParser(names, self.provider, self.name, self._format.opaque_fields), False
-            tools = self._tools.convert(prompt.tools)
-            request = request_of(self.name, prompt, self._options, self._format, tools)
-            for report in () if attempt or changes else request.dropped:
-                yield report
-            try:
-                async with aclosing(self._call(request.body, parser)) as deltas:
-                    async for delta in deltas:
-                        has_output = True
-                        yield delta
-            except ModelFailure as failure:
-                may_change = not has_output and changes < MAX_REFUSALS
-                is_changed = may_change and self._adapt(failure, request.body, prompt.tools, tools)
-                wait = 0 if is_changed else None if has_output else self._retry_policy.wait(failure, attempt)
-                self._log_failure(failure, attempt, wait)
-                if wait is None:
-                    for delta in parser.usage():
-                        yield delta
-                    raise
-            else:
-                self._learn_reasoning_field(parser)
-                return
-            await self._retry_policy.sleep(wait)
-            attempt, changes = (attempt, changes + 1) if is_changed else (attempt + 1, changes)
+        exchange = _Exchange(prompt, ToolNames(tool.name for tool in prompt.tools))
+        attempt, adapt = partial(self._attempt, exchange), partial(self._adapt, exchange)
+        async with aclosing(stream_with_retries(attempt, self._retry_policy, adapt, self._log_failure)) as deltas:
+            async for delta in deltas:
+                yield delta
+
+    async def _attempt(self, exchange: "_Exchange") -> AsyncGenerator[Delta, None]:
+        exchange.tools = self._tools.convert(exchange.prompt.tools)
+        request = request_of(self.name, exchange.prompt, self._options, self._format, exchange.tools)
+        exchange.body = request.body
+        for report in request.dropped:
+            yield report
+        parser = ChatStreamParser(exchange.names, self.provider, self.name, self._format.opaque_fields)
+        try:
+            async with aclosing(self._call(request.body, parser)) as deltas:
+                async for delta in deltas:
+                    yield delta
+        except ModelFailure as failure:
+            failure.usage = parser.usage()
+            raise
+        self._learn_reasoning_field(parser)
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -144,25 +146,39 @@ class OpenAIModel:
         for delta in parser.finish():
             yield delta
 
-    def _adapt(
-        self, failure: ModelFailure, body: bytes, tools: Sequence[ToolSpec], sent: Mapping[str, ToolSpec]
-    ) -> bool:
-        """Leave the part that the server refused out of this and later requests. Return False if it named none.
-
-        A server that names the field of reasoning that it was not sent misses it: its own, which another process got.
-        """
-        if failure.refuses(USAGE_FIELD) and USAGE_REQUEST in body:
+    def _adapt(self, exchange: "_Exchange", failure: ModelFailure) -> bool:
+        """Leave the part that the server refused out of this and later requests. Return False if it named none."""
+        if failure.code is not ErrorCode.MODEL_REJECTED:
+            return False
+        if failure.refuses(USAGE_FIELD) and USAGE_REQUEST in exchange.body:
             self._format.has_usage = False
             return True
-        if self._learns_reasoning and failure.refuses(REASONING_FIELD):
-            if REASONING_REQUEST in body:
-                self._format.reasoning_field, self._learns_reasoning = None, False
-                return True
-            if self._format.reasoning_field is None:
-                self._format.reasoning_field = REASONING_FIELD
-                return True
-        is_refusal = failure.code is ErrorCode.MODEL_REJECTED
-        refusal = self._tools.learn(failure.error_body.reason, tools, sent) if is_refusal else None
+        return (
+            self._adapts_reasoning(exchange.body, failure)
+            or self._adapts_pictures(exchange.body, failure)
+            or self._adapts_tools(exchange, failure)
+        )
+
+    def _adapts_reasoning(self, body: bytes, failure: ModelFailure) -> bool:
+        """A server that names the field of reasoning as missing wants its own, which another process got."""
+        if not (self._learns_reasoning and failure.refuses(REASONING_FIELD)):
+            return False
+        if REASONING_REQUEST in body:
+            self._format.reasoning_field, self._learns_reasoning = None, False
+            return True
+        is_missing = self._format.reasoning_field is None
+        self._format.reasoning_field = REASONING_FIELD
+        return is_missing
+
+    def _adapts_pictures(self, body: bytes, failure: ModelFailure) -> bool:
+        is_refused = PICTURES_REQUEST in body and ABOUT_IMAGES.search(failure.error_body.reason) is not None
+        if is_refused:
+            self._format.has_tool_pictures = False
+            logger.warning("pictures of tool results left out %s", format_fields({"model": self.name}))
+        return is_refused
+
+    def _adapts_tools(self, exchange: "_Exchange", failure: ModelFailure) -> bool:
+        refusal = self._tools.learn(failure.error_body.reason, exchange.prompt.tools, exchange.tools)
         if refusal is None:
             return False
         fields = {"model": self.name, "tool": refusal.tool, "description_limit": refusal.description_limit}
@@ -205,12 +221,15 @@ class OpenAIModel:
         return Transport(self._url, {**bearer, **self._options.headers}, self._retry_policy)
 
 
-def host_in(base_url: str) -> str:
-    """Return the host of a URL.
+class _Exchange(Struct):
+    prompt: Prompt
+    names: ToolNames
+    tools: Mapping[str, ToolSpec] = {}
+    body: bytes = b""
 
-    Raises:
-        ValueError: the URL is invalid. The text does not repeat it, because it may contain a password.
-    """
+
+def host_in(base_url: str) -> str:
+    """Raise ``ValueError`` for an invalid URL. The text does not repeat it, because it may contain a password."""
     with suppress(ValueError):  # invalid brackets or port
         address = urlsplit(base_url)
         usable = address.scheme in ("http", "https") and base_url.isprintable() and address.port != 0

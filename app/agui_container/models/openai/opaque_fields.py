@@ -1,68 +1,82 @@
-"""Fields of a tool call that only the model understands, as one opaque string: kind, digest, fields as JSON.
+"""Fields that only the model understands, as one opaque string: kind, digest, fields as JSON.
 
-A model may need them back with the call in the next request, such as ``extra_content.google.thought_signature`` of
-Gemini 3. AG-UI carries them in the ``encryptedValue`` of the call. The digest binds them to the model, because another
-model would refuse fields that it does not know. Foreign, altered and malformed strings are dropped.
+A model may need them back in the next request. They belong to a call, such as ``extra_content`` with the thought
+signature of Gemini 3, or to the message: ``thinking_blocks`` with signatures of LiteLLM, ``reasoning_details`` of
+OpenRouter. AG-UI carries them in the ``encryptedValue`` of a call or of a reasoning message. The digest binds them to
+the model, because another model would refuse them. Foreign, altered and malformed strings are dropped.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic_core import from_json
 
-Fields = Mapping[str, object]
+Fields = Mapping[str, Any]
 
-KIND = "openai-call"
-KNOWN = frozenset({"id", "type", "index", "function"})
-KNOWN_OF_FUNCTION = frozenset({"name", "arguments"})
+KIND = "openai"
+OF_CALL = "extra_content"
+OF_MESSAGE = ("thinking_blocks", "reasoning_details")
+"""Fields of a message. Each is a list of blocks, and a stream sends the blocks in pieces."""
+
+TEXTS = ("thinking", "text", "summary")
+"""Fields of a block whose pieces are joined."""
 
 
 class OpaqueFields:
-    """Opaque fields of the calls of one model. ``origin`` names the server and the model."""
+    """Opaque fields of one model. ``origin`` names the server and the model."""
 
     def __init__(self, origin: str) -> None:
         self._origin = origin
 
     def seal(self, fields: Fields) -> str:
-        """Return the fields as a string that is bound to the model."""
         payload = json.dumps(fields, separators=(",", ":"))
         return f"{KIND}.{self._digest(payload)}.{payload}"
 
-    def add_to(self, call: Fields, sealed: str | None) -> Fields:
-        """Return the call with the fields of a sealed string, if it was sealed for this model."""
+    def open(self, sealed: str | None) -> Fields:
         kind, _, rest = (sealed or "").partition(".")
         digest, _, payload = rest.partition(".")
         if kind != KIND or digest != self._digest(payload):
-            return call
+            return {}
         try:
             fields = from_json(payload)
         except ValueError:
-            return call
-        return _merge(fields, call)
+            return {}
+        return fields if isinstance(fields, dict) else {}
 
     def _digest(self, payload: str) -> str:
         return hashlib.sha256(f"{self._origin}\0{payload}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def opaque_fields(call: Fields) -> dict[str, object]:
-    """Return the fields of a call as a model sends it that are not part of the API."""
-    fields = _without(call, KNOWN)
-    function = call.get("function")
-    of_function = _without(function, KNOWN_OF_FUNCTION) if isinstance(function, dict) else {}
-    return {**fields, "function": of_function} if of_function else fields
+def message_blocks(*fields: Fields) -> dict[str, list[Any]]:
+    blocks: dict[str, list[Any]] = {}
+    for name in OF_MESSAGE:
+        found = [block for each in fields if isinstance(each.get(name), list) for block in each[name]]
+        if found:
+            blocks[name] = join_pieces(found)
+    return blocks
 
 
-def _without(fields: Fields, known: frozenset[str]) -> dict[str, object]:
-    return {name: value for name, value in fields.items() if name not in known and value is not None}
+def join_pieces(pieces: Sequence[Any]) -> list[Any]:
+    """Return blocks of which a stream has sent pieces. A signature ends a block."""
+    blocks: list[Any] = []
+    for piece in pieces:
+        if not isinstance(piece, dict):
+            continue
+        last = blocks[-1] if blocks else None
+        if last is None or last.get("signature") or not _is_same(last, piece):
+            blocks.append(dict(piece))
+            continue
+        for name, value in piece.items():
+            if name in TEXTS and isinstance(value, str):
+                last[name] = (last.get(name) or "") + value
+            elif value not in (None, ""):
+                last[name] = value
+    return blocks
 
 
-def _merge(fields: object, call: Fields) -> Fields:
-    """Add fields to a call. Fields that the call has are never replaced."""
-    if not isinstance(fields, dict):
-        return call
-    function, own_function = fields.get("function"), call["function"]
-    merged = {**fields, **call}
-    if isinstance(function, dict) and isinstance(own_function, dict):
-        merged["function"] = {**function, **own_function}
-    return merged
+def _is_same(block: Fields, piece: Fields) -> bool:
+    """Return true if a piece continues a block. A block without a text, such as encrypted data, comes whole."""
+    has_text = any(name in piece for name in TEXTS) and any(name in block for name in TEXTS)
+    return has_text and (block.get("type"), block.get("index")) == (piece.get("type"), piece.get("index"))

@@ -18,7 +18,7 @@ Source: "Create chat completion" in the OpenAI API reference.
 
 import base64
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Annotated, ClassVar
@@ -45,78 +45,39 @@ from pydantic import ConfigDict, Field
 
 from agui_container.models.media import (
     NOT_BASE64,
-    NOT_INLINE,
     DroppedMedia,
     decode_base64,
     decode_text,
     image_kind,
     is_text,
+    why_not_inline,
 )
-from agui_container.models.openai.opaque_fields import OpaqueFields
+from agui_container.models.openai.opaque_fields import OF_CALL, OpaqueFields, message_blocks
 from agui_container.models.tool_schemas import ProviderTools, wire_name, wire_names
 from agui_container.ports import MediaDroppedDelta, Prompt
-from agui_container.protocol.conversation.transcript import has_failed
+from agui_container.ports.tool import for_models
 from agui_container.protocol.strict_json import parse_finite_json
+from agui_core.transcript import has_failed
+from agui_core.turns import IndexedCall, index_calls
 
 
 class ToolNames:
-    """Names of the tools of one prompt."""
-
     def __init__(self, names: Iterable[str]) -> None:
         self._originals = wire_names(names)  # the first wins: this server's own tools come before those of clients
 
     def original(self, name: str) -> str:
-        """Return the tool's own name for a wire name. A name that no tool has stays as it is."""
+        """A name that no tool has stays as it is."""
         return self._originals.get(name, name)
 
     def is_tool(self, name: str) -> bool:
-        """Return true if a tool has this wire name."""
         return name in self._originals
 
     def begins(self, name: str) -> bool:
-        """Return true if the wire name of a tool begins with this text."""
         return any(each.startswith(name) for each in self._originals)
 
     def is_whole(self, name: str) -> bool:
         """Return true if no tool has a longer wire name that begins with this text."""
         return not any(each.startswith(name) and each != name for each in self._originals)
-
-
-class CallExchange(Struct, frozen=True):
-    """An assistant message, and its calls with their results. The result is None for an unanswered call."""
-
-    message: AssistantMessage
-    calls: Sequence[tuple[ToolCall, ToolMessage | None]]
-
-
-def group_exchanges(messages: Sequence[Message]) -> list[Message | CallExchange]:
-    """Return the conversation with each tool message attached to its call.
-
-    The last result of a call counts. Results of unknown calls are left out. If calls of one
-    message share an id, the first wins.
-    """
-    results = _results(messages)
-    conversation: list[Message | CallExchange] = []
-    for position, message in enumerate(messages):
-        if isinstance(message, AssistantMessage):
-            calls = {call.id: call for call in reversed(message.tool_calls or ())}
-            pairs = [(call, results.get((position, call.id))) for call in reversed(calls.values())]
-            conversation.append(CallExchange(message, pairs))
-        elif not isinstance(message, ToolMessage):
-            conversation.append(message)
-    return conversation
-
-
-def _results(messages: Sequence[Message]) -> Mapping[tuple[int, str], ToolMessage]:
-    """Map each call to its result. The key is (position of the message, call id), because ids may be reused later."""
-    positions: dict[str, int] = {}
-    results: dict[tuple[int, str], ToolMessage] = {}
-    for position, message in enumerate(messages):
-        if isinstance(message, AssistantMessage):
-            positions.update((call.id, position) for call in message.tool_calls or ())
-        elif isinstance(message, ToolMessage) and message.tool_call_id in positions:
-            results[positions[message.tool_call_id], message.tool_call_id] = message
-    return results
 
 
 Json = Mapping[str, object]
@@ -136,10 +97,7 @@ _AUDIO_FORMATS = {
 
 
 def user_content(message: UserMessage, dropped: DroppedMedia) -> str | list[Json]:
-    """Return the content of a user message; empty if it is blank.
-
-    Without media it is one string, which every server understands.
-    """
+    """Return one string without media, which every server understands; empty for a blank message."""
     if isinstance(message.content, str):
         return message.content if message.content.strip() else ""
     parts: list[Json] = []
@@ -155,14 +113,21 @@ def user_content(message: UserMessage, dropped: DroppedMedia) -> str | list[Json
     return parts
 
 
-def tool_text(message: ToolMessage, dropped: DroppedMedia) -> str:
-    """Return the content of a tool message. The API allows only text there."""
-    if isinstance(message.content, str):
-        return message.content
-    return "\n".join(
-        dropped.drop(message.id, index, part, ONLY_TEXT) if (text := _text(part)) is None else text
-        for index, part in enumerate(message.content)
-    )
+def tool_text(message: ToolMessage, pictures: list[Json] | None, dropped: DroppedMedia) -> str:
+    """Return the content of a tool message. The API allows only text there, so its pictures go to ``pictures``."""
+    content = for_models(message.content)
+    if isinstance(content, str):
+        return content
+    lines = []
+    for index, part in enumerate(content):
+        text = _text(part)
+        media = _media(part) if isinstance(part, ImagePart) and pictures is not None else ONLY_TEXT
+        if text is None and pictures is not None and not isinstance(media, str):
+            pictures.append(media)
+            text = f"[picture {len(pictures)}]"
+        reason = media if isinstance(media, str) else ONLY_TEXT
+        lines.append(dropped.drop(message.id, index, part, reason) if text is None else text)
+    return "\n".join(lines)
 
 
 def _text(part: ContentPart) -> str | None:
@@ -181,7 +146,7 @@ def _mime(source: DataSource) -> str:
 def _media(part: ContentPart) -> Json | str:
     """Return a part that is no text in the form of the API, or the reason for which it cannot be sent."""
     if isinstance(part, TextPart) or not isinstance(part.source, DataSource):
-        return NOT_INLINE
+        return why_not_inline(part)
     value, mime_type = part.source.value, _mime(part.source)
     data = decode_base64(value)
     if not data:
@@ -201,6 +166,8 @@ def _media(part: ContentPart) -> Json | str:
 
 UNANSWERED = "Error: there is no result; the call was interrupted."
 """Result of a call that was never answered."""
+PICTURES_TEXT = "(Pictures of the tool results above, in order.)"
+"""First text of the user message with the pictures of tool results, which the API does not allow there."""
 FAILED_RESULT = "The tool failed."
 """Result of a call that failed without a text."""
 SILENCE = "(No answer was given.)"
@@ -229,18 +196,13 @@ class OpenAIOptions:
 
 
 class RequestFormat:
-    """Format of the requests to one server, as far as it is known what the server accepts.
-
-    Attributes:
-        has_usage: true if a report of the tokens is requested in the last chunk.
-        reasoning_field: field in which reasoning is sent back; if empty, it is not sent.
-        opaque_fields: fields of calls that only the model understands.
-    """
+    """Format of the requests to one server, as far as it is known what the server accepts."""
 
     def __init__(self, reasoning_field: str | None = None, opaque_fields: OpaqueFields | None = None) -> None:
         self.has_usage = True
         self.reasoning_field = reasoning_field
         self.opaque_fields = opaque_fields or OpaqueFields("")
+        self.has_tool_pictures = True
 
 
 class ChatRequest(Struct, frozen=True):
@@ -257,10 +219,7 @@ def request_of(
     wire_format: RequestFormat | None = None,
     tools: Mapping[str, ToolSpec] | None = None,
 ) -> ChatRequest:
-    """Return the request for ``prompt``.
-
-    ``tools`` are the prompt's tools in the form that providers take, by wire name.
-    """
+    """``tools`` are the prompt's in the form that providers take, by wire name."""
     wire_format = wire_format or RequestFormat(options.reasoning_field)
     tools = ProviderTools().convert(prompt.tools) if tools is None else tools
     body: dict[str, object] = {"model": model}
@@ -282,25 +241,22 @@ def _tool(name: str, tool: ToolSpec) -> Json:
 
 
 def messages_of(prompt: Prompt, wire_format: RequestFormat, dropped: DroppedMedia) -> list[Json]:
-    """Return the conversation in the form of the API.
-
-    Results follow their calls, and an assistant message follows the results.
-    """
+    """Results follow their calls, and an assistant message follows the results."""
     messages: list[Json] = [{"role": "system", "content": prompt.system}] if prompt.system else []
-    reasoning_texts: list[str] = []
+    reasoning: list[ReasoningMessage] = []
     numbers = count(1)
-    for message in group_exchanges(prompt.messages):
-        if isinstance(message, ReasoningMessage):
-            reasoning_texts.append(message.content)
+    for message, calls in zip(prompt.messages, index_calls(prompt.messages), strict=True):
+        if isinstance(message, ToolMessage):
             continue
-        if isinstance(message, CallExchange):
-            name = wire_format.reasoning_field
-            reasoning = {name: "\n".join(reasoning_texts)} if name and any(reasoning_texts) else {}
-            exchange = _exchange_messages(message, numbers, reasoning, wire_format.opaque_fields, dropped)
-            _append_exchange(messages, exchange)
+        if isinstance(message, ReasoningMessage):
+            reasoning.append(message)
+            continue
+        if isinstance(message, AssistantMessage):
+            numbered = [(f"call{next(numbers):05d}", call) for call in calls]
+            _append_exchange(messages, _exchange_messages(message, numbered, reasoning, wire_format, dropped))
         else:
             messages.extend(_text_message(message, _last_role(messages), dropped))
-        reasoning_texts = []
+        reasoning = []
     return messages
 
 
@@ -308,17 +264,20 @@ def _append_exchange(messages: list[Json], exchange: Sequence[Json]) -> None:
     """Append an exchange. Its text joins that of an assistant message before it, because some servers require it."""
     if exchange and messages and messages[-1]["role"] == "assistant":
         before, first = messages.pop(), exchange[0]
-        joined = {
-            name: "\n".join(str(each[name]) for each in (before, first) if each.get(name)) or None
-            for name in {**before, **first}
-            if name not in {"role", "tool_calls"}
-        }
+        joined = {name: _joined(before.get(name), first.get(name)) for name in {**before, **first}}
+        joined = {name: value for name, value in joined.items() if name not in {"role", "tool_calls"}}
         exchange = [{**first, **joined}, *exchange[1:]]
     messages.extend(exchange)
 
 
+def _joined(before: object, after: object) -> object:
+    """Join the values of one field of two assistant messages: lists of blocks, or lines of text."""
+    if isinstance(before, list) or isinstance(after, list):
+        return [*(before if isinstance(before, list) else ()), *(after if isinstance(after, list) else ())]
+    return "\n".join(str(each) for each in (before, after) if each) or None
+
+
 def _last_role(messages: Sequence[Json]) -> object:
-    """Return the role of the last message that is not a system message, or None."""
     return next((message["role"] for message in reversed(messages) if message["role"] != "system"), None)
 
 
@@ -334,27 +293,38 @@ def _text_message(message: Message, last_role: object, dropped: DroppedMedia) ->
 
 
 def _exchange_messages(
-    exchange: CallExchange,
-    numbers: Iterator[int],
-    reasoning: Json,
-    opaque_fields: OpaqueFields,
+    message: AssistantMessage,
+    calls: Sequence[tuple[str, IndexedCall]],
+    reasoning: Sequence[ReasoningMessage],
+    wire_format: RequestFormat,
     dropped: DroppedMedia,
 ) -> Sequence[Json]:
-    assistant: dict[str, object] = {"role": "assistant", "content": exchange.message.content or None, **reasoning}
-    if not exchange.calls:
-        return (assistant,) if exchange.message.content else ()
-    ids = [f"call{next(numbers):05d}" for _ in exchange.calls]
-    assistant["tool_calls"] = [
-        opaque_fields.add_to(_call(id_, call), call.encrypted_value)
-        for id_, (call, _) in zip(ids, exchange.calls, strict=True)
-    ]
-    results = [_result(id_, result, dropped) for id_, (_, result) in zip(ids, exchange.calls, strict=True)]
-    return assistant, *results
+    text, opaque = message.content, wire_format.opaque_fields
+    if not calls and not text:
+        return ()
+    texts, name = [each.content for each in reasoning if each.content], wire_format.reasoning_field
+    sealed = [each.encrypted_value for each in reasoning] + [each.call.encrypted_value for _, each in calls]
+    assistant: dict[str, object] = {
+        "role": "assistant",
+        "content": text or None,
+        **({name: "\n".join(texts)} if name and texts else {}),
+        **message_blocks(*map(opaque.open, sealed)),
+    }
+    if not calls:
+        return (assistant,)
+    assistant["tool_calls"] = [_call(id_, each.call, opaque) for id_, each in calls]
+    pictures: list[Json] | None = [] if wire_format.has_tool_pictures else None
+    results = [_result(id_, each.result, pictures, dropped) for id_, each in calls]
+    if not pictures:
+        return assistant, *results
+    shown = {"role": "user", "content": [{"type": "text", "text": PICTURES_TEXT}, *pictures]}
+    return assistant, *results, {"role": "assistant", "content": SILENCE}, shown
 
 
-def _call(id_: str, call: ToolCall) -> Json:
+def _call(id_: str, call: ToolCall, opaque: OpaqueFields) -> Json:
     function = {"name": wire_name(call.function.name), "arguments": _arguments(call.function.arguments)}
-    return {"id": id_, "type": "function", "function": function}
+    extra = {name: value for name, value in opaque.open(call.encrypted_value).items() if name == OF_CALL}
+    return {"id": id_, "type": "function", "function": function, **extra}
 
 
 def _arguments(text: str) -> str:
@@ -366,14 +336,14 @@ def _arguments(text: str) -> str:
     return (text or "{}") if isinstance(value, dict) else json.dumps({"invalid": text}, ensure_ascii=False)
 
 
-def _result(id_: str, result: ToolMessage | None, dropped: DroppedMedia) -> Json:
-    content = UNANSWERED if result is None else _result_text(result, dropped)
+def _result(id_: str, result: ToolMessage | None, pictures: list[Json] | None, dropped: DroppedMedia) -> Json:
+    content = UNANSWERED if result is None else _result_text(result, pictures, dropped)
     return {"role": "tool", "tool_call_id": id_, "content": content}
 
 
-def _result_text(result: ToolMessage, dropped: DroppedMedia) -> str:
+def _result_text(result: ToolMessage, pictures: list[Json] | None, dropped: DroppedMedia) -> str:
     """Return the text of a result. That of a failed one says so, because the API has no other place for it."""
-    text, error = tool_text(result, dropped), (result.error or "").strip()
+    text, error = tool_text(result, pictures, dropped), (result.error or "").strip()
     if not has_failed(result):
         return text
     if error and error not in text:

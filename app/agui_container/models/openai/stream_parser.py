@@ -4,11 +4,15 @@ Rules: pure. Only the first choice is read. Usage and the stop come last and onc
 stream is complete after a finish reason or ``[DONE]``. A later error is ignored; an earlier end is a failure.
 
 Tool calls arrive in pieces. OpenAI sends an index with every piece, and id and name with the first. Other servers send
-whole calls, leave out the index, give all calls index 0, repeat the name with every piece, or send the arguments as an
-object. So these rules apply in order: a known index or id selects that call; a piece with a name opens a new call if
-its id or name differs from the previous call's, or if the previous call is complete; any other piece continues the
-previous call. A name may come in pieces, too. While a tool of the prompt has a longer name that begins with what has
-come, the call is not announced: its arguments, another call or the end of the answer end its name.
+whole calls, leave out the index, give all calls index 0, or repeat the name with every piece. So these rules apply in
+order: a known index or id selects that call; a piece with a name opens a new call if its id or name differs from the
+previous call's, or if the previous call is complete; any other piece continues the previous call. A name may come in
+pieces, too. While a tool of the prompt has a longer name that begins with what has come, the call is not announced: its
+arguments, another call or the end of the answer end its name.
+
+Opaque fields of the message come in pieces. What has come before the text or a call is the encrypted value of the
+reasoning, and the rest belongs to the first call. An answer without text, reasoning and calls is a failure, because
+LiteLLM turns a broken answer of its provider into one.
 
 Usage has totals and parts of them, as in AG-UI. Some servers report reasoning or cached tokens in addition to the
 totals instead of within them. If the numbers show this, they are added to the totals. Numbers that a server does not
@@ -24,17 +28,25 @@ from ag_ui.core import TokenUsage
 from msgspec import Struct, field
 from pydantic_core import from_json
 
+from agui_container.models.failures import NO_ANSWER, ErrorBody, ModelFailure
 from agui_container.models.openai.failures import (
-    ErrorBody,
-    ModelFailure,
     failure_of,
     is_error_chunk,
     parse_error,
     unreadable_answer,
 )
-from agui_container.models.openai.opaque_fields import OpaqueFields, opaque_fields
+from agui_container.models.openai.opaque_fields import OF_CALL, OF_MESSAGE, Fields, OpaqueFields, message_blocks
 from agui_container.models.openai.request import ToolNames
-from agui_container.ports import Delta, ReasoningDelta, StopDelta, StopReason, TextDelta, ToolCallDelta, UsageDelta
+from agui_container.ports import (
+    Delta,
+    EncryptedDelta,
+    ReasoningDelta,
+    StopDelta,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    UsageDelta,
+)
 from agui_container.protocol.errors import ErrorCode
 
 Piece = Mapping[str, object]
@@ -45,13 +57,11 @@ class _PartialToolCall(Struct):
     id: str | None = None
     name: str | None = None
     arguments: list[str] = field(default_factory=list)
-    opaque: dict[str, object] = field(default_factory=dict)
+    opaque: object = None
     is_announced: bool = False
 
 
 class ToolCallParser:
-    """Parser of the tool calls of one answer."""
-
     def __init__(self, names: ToolNames, opaque: OpaqueFields) -> None:
         self._names = names
         self._opaque = opaque
@@ -63,32 +73,27 @@ class ToolCallParser:
         return bool(self._calls)
 
     def feed(self, pieces: Sequence[Piece]) -> list[ToolCallDelta]:
-        """Return the deltas of the pieces of one chunk."""
         return [delta for piece in pieces for delta in self._piece(piece)]
 
-    def finish(self) -> Sequence[ToolCallDelta]:
-        """End the answer. Return the deltas of calls that have not been announced, and of opaque fields.
-
-        Raises:
-            ModelFailure: a call has no name.
-        """
+    def finish(self, of_message: Fields) -> Sequence[ToolCallDelta]:
+        """Return unannounced calls and opaque fields. The first call carries the fields of the message."""
         if any(call.name is None for call in self._calls):
             raise ModelFailure(ErrorCode.MODEL_ERROR, "The model sent a tool call without a name.")
-        sealed = [
-            ToolCallDelta(call.index, encrypted_value=self._opaque.seal(call.opaque))
-            for call in self._calls
-            if call.opaque
-        ]
+        sealed = []
+        for call in self._calls:
+            own = {OF_CALL: call.opaque} if call.opaque is not None else {}
+            if fields := own if call.index else {**own, **of_message}:
+                sealed.append(ToolCallDelta(call.index, encrypted_value=self._opaque.seal(fields)))
         return *self._announce(self._calls), *sealed
 
     def _piece(self, piece: Piece) -> Sequence[ToolCallDelta]:
         function = piece.get("function")
         fields = function if isinstance(function, dict) else {}
-        name, arguments = _text(fields.get("name")), _arguments(fields.get("arguments"))
+        name, arguments = _text(fields.get("name")), _text(fields.get("arguments")) or ""
         call = self._call(piece, name, arguments)
         call.id = call.id or _text(piece.get("id"))
         call.name = f"{call.name}{name}" if self._continues_name(call, name) else call.name or name
-        call.opaque |= opaque_fields(piece)
+        call.opaque = piece.get(OF_CALL) or call.opaque
         if call.id:
             self._by_id[call.id] = call
         if arguments:
@@ -102,7 +107,6 @@ class ToolCallParser:
         return self._announce([call]) if is_named else ()
 
     def _announce(self, calls: Sequence[_PartialToolCall]) -> Sequence[ToolCallDelta]:
-        """Return the first delta of each call that has a name and has not been announced."""
         deltas = []
         for call in calls:
             if call.name is not None and not call.is_announced:
@@ -111,20 +115,17 @@ class ToolCallParser:
         return deltas
 
     def _continues_name(self, call: _PartialToolCall, name: str | None) -> bool:
-        """Return true if ``name`` is the next piece of the name of ``call``."""
         if name is None or call.name is None or call.is_announced or call.arguments:
             return False
         return not self._names.is_tool(name) and self._names.begins(f"{call.name}{name}")
 
     def _opens_call(self, call: _PartialToolCall, id_: str | None, name: str | None, arguments: str) -> bool:
-        """Return true if a piece does not continue ``call`` but opens another call."""
         is_same_id = not id_ or not call.id or id_ == call.id
         if is_same_id and self._continues_name(call, name):
             return False
         return _opens_call(call, id_, name, arguments)
 
     def _call(self, piece: Piece, name: str | None, arguments: str) -> _PartialToolCall:
-        """Return the call that a piece belongs to, which may be a new one."""
         index, id_ = piece.get("index"), _text(piece.get("id"))
         if type(index) is not int:
             call = self._by_id.get(id_ or "") or (self._calls[-1] if self._calls else None)
@@ -141,7 +142,6 @@ class ToolCallParser:
 
 
 def _opens_call(call: _PartialToolCall, id_: str | None, name: str | None, arguments: str) -> bool:
-    """Return true if a piece does not continue ``call`` but opens another call."""
     if name is None or call.name is None:
         return False
     if id_ and id_ == call.id:
@@ -166,18 +166,11 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _arguments(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
-
-
 MAX_COUNT = 2**53 - 1
 """Largest number of tokens that JSON clients can represent exactly."""
 
 
 def usage_of(reported: Mapping[str, object], provider: str, model: str) -> TokenUsage | None:
-    """Convert the usage field of a chunk. Return None if it has no counts."""
     prompt, completion = _count(reported, "prompt_tokens"), _count(reported, "completion_tokens")
     if prompt is None and completion is None:
         return None
@@ -238,53 +231,36 @@ _FAILED_REASONS = ("error", "abort", "insufficient_system_resource")
 
 
 class ChatStreamParser:
-    """Parser of one answer.
-
-    Args:
-        names: names of the prompt's tools.
-        provider: provider in the reported usage.
-        model: model in the reported usage.
-        opaque: sealer of the fields of calls that only the model understands.
-
-    Attributes:
-        is_done: true if ``[DONE]`` has been received.
-        has_reasoning_content: true if reasoning has come in ``reasoning_content``.
-    """
+    """Parser of one answer. It ``is_done`` once ``[DONE]`` has been received."""
 
     def __init__(self, names: ToolNames, provider: str, model: str, opaque: OpaqueFields | None = None) -> None:
         self.is_done = False
         self.has_reasoning_content = False
         self._labels = provider, model
-        self._calls = ToolCallParser(names, opaque or OpaqueFields(model))
+        self._opaque = opaque or OpaqueFields(model)
+        self._calls = ToolCallParser(names, self._opaque)
+        self._of_message: list[Fields] = []
         self._usage: Mapping[str, object] = {}
         self._finish_reason: str | None = None
         self._is_empty = True
+        self._has_answer = False
 
     @property
     def is_complete(self) -> bool:
-        """True if a finish reason or ``[DONE]`` has been received."""
         return self.is_done or self._finish_reason is not None
 
     def feed_data(self, data: bytes) -> Sequence[Delta]:
-        """Return the deltas of one server-sent event.
-
-        Raises:
-            ModelFailure: the event is an error or cannot be parsed.
-        """
+        """Raise ``ModelFailure`` for an error."""
         if self.is_done or data == DONE:
             self.is_done = True
             return ()
         try:
-            return [delta for chunk in _parse_chunks(data) for delta in self.feed(chunk)]
+            return self.feed(_parse_chunk(data))
         except (AttributeError, TypeError, ValueError) as error:
             raise unreadable_answer(data) from error
 
     def feed(self, chunk: Mapping[str, object]) -> Sequence[Delta]:
-        """Return the deltas of one chunk.
-
-        Raises:
-            ModelFailure: the chunk is an error.
-        """
+        """Raise ``ModelFailure`` for an error."""
         if is_error_chunk(chunk):
             raise failure_of(None, parse_error(chunk))
         self._store_usage(chunk)
@@ -294,17 +270,12 @@ class ChatStreamParser:
             if choice.get("index"):
                 continue
             self._finish_reason = choice.get("finish_reason") or self._finish_reason
-            # Servers that do not stream send the whole message.
-            self._add_message(choice.get("delta") or choice.get("message") or {}, deltas)
+            self._add_message(choice.get("delta") or {}, deltas)
         self._is_empty = self._is_empty and not deltas and not self._calls
         return deltas
 
     def finish(self) -> Sequence[Delta]:
-        """Return the last deltas: usage and the stop.
-
-        Raises:
-            ModelFailure: the answer is incomplete, or its finish reason is a failure.
-        """
+        """Return usage and stop. Raises ``ModelFailure`` for an incomplete answer or a failure as the reason."""
         if not self.is_complete:
             raise ModelFailure(
                 ErrorCode.MODEL_UNAVAILABLE,
@@ -313,9 +284,10 @@ class ChatStreamParser:
             )
         if self._finish_reason in _FAILED_REASONS:
             raise failure_of(None, ErrorBody(codes=self._finish_reason))
-        if self._finish_reason is None and self._is_empty:
-            raise ModelFailure(ErrorCode.MODEL_ERROR, "The model sent no answer.", is_retryable=True)
-        return *self._calls.finish(), *self.usage(), StopDelta(self._stop_reason())
+        if self._is_empty and self._finish_reason not in _REASONS:
+            raise ModelFailure(ErrorCode.MODEL_ERROR, NO_ANSWER, is_retryable=True)
+        calls = self._calls.finish(message_blocks(*self._of_message))
+        return *calls, *self.usage(), StopDelta(self._stop_reason())
 
     def usage(self) -> Sequence[Delta]:
         """Return the usage reported so far as a delta. It is also valid after a failure."""
@@ -340,25 +312,25 @@ class ChatStreamParser:
         if reasoning and isinstance(reasoning, str):
             self.has_reasoning_content = self.has_reasoning_content or "reasoning_content" in message
             deltas.append(ReasoningDelta(reasoning))
-        text = message.get("content") or message.get("refusal")
+        if any(message.get(name) for name in OF_MESSAGE):
+            self._of_message.append({name: message.get(name) for name in OF_MESSAGE})
+        text, calls = message.get("content") or message.get("refusal"), message.get("tool_calls")
+        if self._of_message and (text or calls) and not self._has_answer:
+            deltas.append(EncryptedDelta(self._opaque.seal(message_blocks(*self._of_message))))
+            self._of_message = []
+        self._has_answer = self._has_answer or bool(text or calls)
         if text and isinstance(text, str):
             deltas.append(TextDelta(text))
         elif isinstance(text, list):
             deltas.extend(_part_deltas(text))
-        calls, function = message.get("tool_calls"), message.get("function_call")
         if calls and isinstance(calls, list):
             deltas.extend(self._calls.feed(calls))
-        elif isinstance(function, dict):  # the deprecated form; llama-cpp-python sends both
-            deltas.extend(self._calls.feed([{"index": 0, "function": function}]))
 
 
-def _parse_chunks(data: bytes) -> Sequence[Mapping[str, object]]:
-    """Parse the data of an event: a chunk, or a list of chunks.
-
-    Servers may split a symbol over two chunks as two escaped halves. Only the tolerant parser accepts these.
-    """
-    value = json.loads(data) if b"\\ud" in data.lower() else from_json(data)
-    return value if isinstance(value, list) else [value]
+def _parse_chunk(data: bytes) -> Mapping[str, object]:
+    """Servers may split a symbol over two chunks as escaped halves. Only the tolerant parser accepts these."""
+    chunk: Mapping[str, object] = json.loads(data) if b"\\ud" in data.lower() else from_json(data)
+    return chunk
 
 
 def _part_deltas(parts: Sequence[Mapping[str, object]]) -> Sequence[Delta]:

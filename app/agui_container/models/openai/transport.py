@@ -4,34 +4,26 @@ Rules: this is the only module that knows the HTTP client. The first call import
 client and the certificates would block the event loop. Every failure becomes a ``ModelFailure``. Ending the iteration
 closes the connection.
 
-``SseReader`` is pure and returns the same events however the bytes are split. LF, CRLF and CR end lines. A byte
-order mark, comments, events without data, and fields other than ``data`` are skipped. There are two extensions of the
-format: the field ``error`` of older llama.cpp servers counts as data, and ``finish`` returns an event without its
-closing empty line.
-
-The format of an answer is recognised by its first byte, because servers and proxies label it wrongly: one that begins
-with ``{`` or ``[`` is JSON, one value or one per line, and any other is a stream of events.
+``SseReader`` is pure and returns the same events however the bytes are split. LF and CRLF end lines. Comments, events
+without data, and fields other than ``data`` are skipped. There are two extensions of the format: the field ``error`` of
+older llama.cpp servers counts as data, and ``finish`` returns an event without its closing empty line.
 
 Source: "Server-sent events" in the HTML Standard.
 """
 
-from codecs import BOM_UTF8
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 
 import httpx
-from pydantic_core import from_json
 
+from agui_container.models.failures import ModelFailure, RetryPolicy, retry_after
 from agui_container.models.openai.failures import (
     MAX_LOGGED_START,
-    ModelFailure,
-    RetryPolicy,
     failure_of,
     parse_error_body,
     unreadable_answer,
     web_page,
 )
-from agui_container.models.retry_after import retry_after
 from agui_container.protocol.errors import ErrorCode
 
 MAX_EVENT = 16_000_000
@@ -51,16 +43,13 @@ class SseReader:
         self._pieces: list[bytes] = []  # of the unfinished line
         self._data: list[bytes] = []  # of the unfinished event
         self._size = 0
-        self._after_cr = False
+        self._start = b""
+        self._has_events = False
 
     def feed(self, data: bytes) -> Sequence[bytes]:
-        """Return the data of every event that ends in ``data``.
-
-        Raises:
-            EventTooLong: an event is larger than ``MAX_EVENT``.
-        """
-        if data and (self._after_cr or b"\r" in data):
-            data = self._with_lf_only(data)
+        """Return the data of every event that ends in ``data``."""
+        if not self._has_events and len(self._start) < MAX_LOGGED_START:
+            self._start = (self._start + data)[:MAX_LOGGED_START]
         if b"\n" not in data:
             self._pieces.append(data)
             self._size += len(data)
@@ -75,15 +64,21 @@ class SseReader:
         return events
 
     def finish(self) -> Sequence[bytes]:
-        """End the stream. Return the last event if it lacks its closing empty line."""
-        return self._events([b"".join(self._pieces), b""])
+        """Return the last event if it lacks its closing line. Raises ``ModelFailure``, for a web page, too."""
+        events = self._events([b"".join(self._pieces), b""])
+        start = self._start.strip()
+        if self._has_events or not start or start.startswith(b":"):
+            return events
+        raise web_page(start) if start.startswith(b"<") else unreadable_answer(start)
 
     def _events(self, lines: Sequence[bytes]) -> Sequence[bytes]:
         events: list[bytes] = []
-        for line in lines:
+        for each in lines:
+            line = each.removesuffix(b"\r")
             if not line:
                 event = b"\n".join(self._data)
                 if event:
+                    self._has_events = True
                     events.append(event)
                 self._data = []
                 continue
@@ -92,107 +87,13 @@ class SseReader:
                 self._data.append(value.removeprefix(b" "))
         return events
 
-    def _with_lf_only(self, data: bytes) -> bytes:
-        """Turn every line end into LF. A trailing CR ends its line at once; an LF that follows it is dropped."""
-        if self._after_cr:
-            data = data.removeprefix(b"\n")
-        self._after_cr = data.endswith(b"\r")
-        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-
-
-class JsonReader:
-    """Incremental parser of a body that is one JSON value, or one value per line (NDJSON)."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []  # of the unfinished value
-        self._size = 0
-        self._has_lines: bool | None = None  # None before the first line has ended
-
-    def feed(self, data: bytes) -> Sequence[bytes]:
-        """Return the values whose lines end in ``data``. A single value is returned by ``finish``.
-
-        Raises:
-            EventTooLong: a value is larger than ``MAX_EVENT``.
-        """
-        self._pieces.append(data)
-        self._size += len(data)
-        if self._size > MAX_EVENT:
-            raise EventTooLong
-        if b"\n" not in data or self._has_lines is False:
-            return ()
-        *lines, rest = b"".join(self._pieces).split(b"\n")
-        if self._has_lines is None:
-            self._has_lines = _is_json(lines[0])
-        if not self._has_lines:
-            return ()
-        self._pieces, self._size = [rest], len(rest)
-        return [line for line in lines if line.strip()]
-
-    def finish(self) -> Sequence[bytes]:
-        """End the body. Return the rest, if it is not blank."""
-        rest = b"".join(self._pieces)
-        return [rest] if rest.strip() else []
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        from_json(line)
-    except ValueError:
-        return False
-    return True
-
-
-class AnswerReader:
-    """Incremental parser of an answer whose format is known by its first byte."""
-
-    def __init__(self) -> None:
-        self._start = b""
-        self._reader: SseReader | JsonReader | None = None
-        self._has_events = False
-
-    def feed(self, data: bytes) -> Sequence[bytes]:
-        """Return the events that end in ``data``.
-
-        Raises:
-            EventTooLong: an event is larger than ``MAX_EVENT``.
-        """
-        if self._reader is not None:
-            events = self._reader.feed(data)
-        else:
-            self._start += data
-            first = self._start.removeprefix(BOM_UTF8).lstrip()[:1]
-            if not first or BOM_UTF8.startswith(self._start):
-                return ()
-            self._reader = JsonReader() if first in (b"{", b"[") else SseReader()
-            events = self._reader.feed(self._start.removeprefix(BOM_UTF8))
-            self._start = self._start[:MAX_LOGGED_START]
-        self._has_events = self._has_events or bool(events)
-        return events
-
-    def finish(self) -> Sequence[bytes]:
-        """End the answer. Return its last events.
-
-        Raises:
-            ModelFailure: the answer is no stream and no JSON. A web page is told by its first byte.
-        """
-        events = self._reader.finish() if self._reader else ()
-        if events or self._has_events or not self._start.strip() or self._start.startswith(b":"):
-            return events
-        raise web_page(self._start) if self._start.lstrip().startswith(b"<") else unreadable_answer(self._start)
-
 
 MAX_ERROR_BODY = 64_000
 """Bytes that are read of the body of an error response."""
 
 
 class Transport:
-    """Connections to one server, shared by all calls.
-
-    Args:
-        url: URL of the chat completions endpoint.
-        headers: headers of every request, with the API key.
-        retry_policy: source of the timeouts.
-    """
+    """Connections to one server, shared by all calls."""
 
     def __init__(self, url: str, headers: Mapping[str, str], retry_policy: RetryPolicy) -> None:
         self._url = url
@@ -210,20 +111,15 @@ class Transport:
         )
 
     async def aclose(self) -> None:
-        """Close every connection."""
         await self._client.aclose()
 
     async def events(self, body: bytes) -> AsyncGenerator[Sequence[bytes], None]:
-        """Send one request and yield the data of the answer's events, in batches as they arrive.
-
-        Raises:
-            ModelFailure: the server cannot be reached, answers with an error, or closes the connection too early.
-        """
+        """Yield the data of the answer's events, in batches as they arrive. Raises ``ModelFailure``."""
         try:
             async with self._client.stream("POST", self._url, content=body) as response:
                 if response.status_code != httpx.codes.OK:
                     raise await _error_response(response)
-                reader = AnswerReader()
+                reader = SseReader()
                 async for data in response.aiter_bytes():
                     events = reader.feed(data)
                     if events:
@@ -241,7 +137,6 @@ async def _error_response(response: httpx.Response) -> ModelFailure:
 
 
 async def _start_of(response: httpx.Response, limit: int) -> bytes:
-    """Return the first ``limit`` bytes of an error response, or fewer if the connection breaks."""
     pieces, size = [], 0
     with suppress(httpx.RequestError):
         async for data in response.aiter_bytes():
@@ -253,10 +148,7 @@ async def _start_of(response: httpx.Response, limit: int) -> bytes:
 
 
 def connection_failure(error: httpx.RequestError) -> ModelFailure:
-    """Return the failure that an error of the connection means.
-
-    A read timeout is not retried, because the server may still be working on the request.
-    """
+    """A read timeout is not retried, because the server may still be working on the request."""
     if isinstance(error, httpx.ReadTimeout):
         return ModelFailure(ErrorCode.MODEL_TIMEOUT)
     if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)):

@@ -1,1 +1,1 @@
-"""Wire formats of events: envelopes, SSE, WebSocket frames, protobuf."""
+"""Wire formats of events: envelopes, SSE, WebSocket frames."""

@@ -1,4 +1,4 @@
-"""Envelopes of encoded events. ``sse_frames`` and ``ws_frames`` make the frames of the transports.
+"""Envelopes of encoded events. Transports make frames of them.
 
 Rule: an event is encoded once, when it is accepted, and every transport sends these bytes. An event that cannot be
 encoded is therefore refused in time, and an agent cannot change an event after it was accepted.
@@ -26,13 +26,7 @@ class Envelope(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Consecutive envelopes of one run, as columns. An empty batch is a keep-alive.
-
-    Attributes:
-        first: ``seq`` of the first event.
-        types: the type of each event.
-        data: the JSON of each event.
-    """
+    """Consecutive envelopes of one run, as columns. An empty batch is a keep-alive."""
 
     run_id: str
     first: int
@@ -40,17 +34,12 @@ class Batch(NamedTuple):
     data: Sequence[bytes]
 
     def envelopes(self) -> list[Envelope]:
-        """Return the batch as single envelopes."""
         numbered = zip(count(self.first), self.types, self.data, strict=False)
         return [Envelope(self.run_id, seq, event_type, data) for seq, event_type, data in numbered]
 
 
 def parse_cursor(text: str | None) -> int:
-    """Return the ``seq`` after which to read, from ``?after=`` or ``Last-Event-ID``. None and empty text mean 0.
-
-    Raises:
-        AppError: VALIDATION_ERROR if the text is not a whole number.
-    """
+    """Return ``?after=`` or ``Last-Event-ID`` as ``seq``, 0 for None or "". Raises ``AppError`` VALIDATION_ERROR."""
     if not text:
         return 0
     if not text.isascii() or not text.isdigit() or len(text) > MAX_CURSOR_DIGITS:

@@ -36,13 +36,7 @@ HAS_SIDE_FIELD = re.compile(PLAIN.pattern + rb',"(?:metadata|rawEvent)":')
 
 
 class FrameDelta(NamedTuple):
-    """Parts of an encoded delta: ``head``, text, ``END``.
-
-    Attributes:
-        stream: the head without the timestamp. Deltas with an equal ``stream`` may be merged.
-        head: bytes before the text.
-        text: the text as a JSON string without quotes.
-    """
+    """Parts of an encoded delta: ``head``, text, ``END``. Deltas with an equal ``stream`` may be merged."""
 
     stream: bytes
     head: bytes
@@ -50,18 +44,12 @@ class FrameDelta(NamedTuple):
 
 
 def make_frames(envelopes: Sequence[Envelope], *, with_seq: bool) -> list[str]:
-    """Return the frames for these envelopes, in order.
-
-    Args:
-        envelopes: consecutive envelopes that were not sent yet.
-        with_seq: True to add ``metadata.seq`` to each event. A merged event gets the ``seq`` of its last delta.
-    """
+    """Return the frames, in order. A merged event gets the ``seq`` of its last delta."""
     merged = _merge(envelopes) if len(envelopes) > 1 else ((each.data, each.seq) for each in envelopes)
     return [(_add_seq(data, seq) if with_seq else data).decode() for data, seq in merged]
 
 
 def _merge(envelopes: Sequence[Envelope]) -> Iterator[tuple[bytes, int]]:
-    """Iterate over the JSON of each frame and the ``seq`` of its last event."""
     group: list[Envelope] = []
     first: FrameDelta | None = None
     texts: list[bytes] = []
@@ -95,7 +83,6 @@ def _continuation_text(first: FrameDelta, envelope: Envelope) -> bytes | None:
 
 
 def _parse_delta(envelope: Envelope) -> FrameDelta | None:
-    """Return the parts of a delta that may be merged, or None for any other event."""
     if envelope.type not in DELTA_TYPES:
         return None
     opening, key, _ = envelope.data.partition(KEY)

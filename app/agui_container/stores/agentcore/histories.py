@@ -7,29 +7,27 @@ queue: the next write includes its content. A lock per thread serializes reads a
 import asyncio
 import json
 import logging
-import math
 from collections import OrderedDict
 from collections.abc import Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agui_container.ports.records import (
     Change,
-    InterruptScope,
     StoredMessage,
     StoreWarning,
     ThreadDelta,
     ThreadKey,
+    ThreadNote,
     ThreadRecord,
     ThreadStatus,
 )
-from agui_container.ports.store import StoreUnavailable
+from agui_container.ports.store import Delete, StoreUnavailable
 from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.memory_interrupts import MemoryInterrupts
-from agui_container.stores.agentcore.interrupt_events import StoredInterrupt
 from agui_container.stores.agentcore.service import MemoryService, SessionContents, digest, session_id
 from agui_container.stores.agentcore.turn_events import EARLIER, TurnRecord, dump_record
-from agui_container.stores.memory.threads import MemoryThreads
+from agui_container.stores.memory import MemoryStore
 
 MAX_THREADS = 10_000
 """Maximum number of threads whose written revision is known. Any other thread is written again in full."""
@@ -45,8 +43,8 @@ UNWRITTEN = StoreWarning(
     "history.unwritten", "The last turn could not be stored yet. It will be stored with the next one."
 )
 
-ThreadFacts = tuple[str | None, ThreadStatus, bytes | None]
-"""Title, status and metadata of a thread."""
+ThreadFacts = tuple[str | None, ThreadStatus]
+"""Title and status of a thread."""
 
 logger = logging.getLogger(__name__)
 
@@ -58,8 +56,10 @@ class ThreadSync(Struct, eq=False):
         is_loaded: True if the thread was read from the service and need not be read again.
         is_complete: True if all messages of the thread are in memory, so that their order is known.
         written_token: token of the revision that was written last.
-        written_facts: title, status and metadata that were written last.
+        written_facts: title and status that were written last.
+        unwritten_notes: notes that were not written yet, by kind and id.
         last_turn_at: end of the last turn, in Unix seconds.
+        removed: record of a thread whose deletion is incomplete.
         warnings: warnings that were not returned yet, by name.
     """
 
@@ -68,7 +68,9 @@ class ThreadSync(Struct, eq=False):
     is_complete: bool = False
     written_token: str | None = None
     written_facts: ThreadFacts | None = None
+    unwritten_notes: dict[tuple[str, str], ThreadNote] = field(default_factory=dict)
     last_turn_at: float = 0.0
+    removed: ThreadRecord | None = None
     warnings: dict[str, StoreWarning] = field(default_factory=dict)
 
     def add_warning(self, warning: StoreWarning) -> None:
@@ -80,14 +82,12 @@ class ThreadHistories:
     """Messages of threads, in memory and in the service.
 
     Args:
-        memory: threads in memory.
-        interrupts: interrupts in memory.
+        memory: the store in memory.
         service: AgentCore Memory.
     """
 
-    def __init__(self, memory: MemoryThreads, interrupts: MemoryInterrupts, service: MemoryService) -> None:
+    def __init__(self, memory: MemoryStore, service: MemoryService) -> None:
         self._memory = memory
-        self._interrupts = interrupts
         self._service = service
         self._threads: OrderedDict[ThreadKey, ThreadSync] = OrderedDict()
         self._list_reads = asyncio.Semaphore(LIST_READS)
@@ -96,18 +96,18 @@ class ThreadHistories:
 
     async def load_if_absent(self, key: ThreadKey) -> None:
         """Read a thread that is not in memory. Raises ``StoreUnavailable``."""
-        if await self._memory.get(key) is None:
+        if not await self._is_in_memory(key):
             await self.load(key)
-            if await self._memory.get(key) is None:
+            if not await self._is_in_memory(key):
                 self._threads.pop(key, None)  # the thread does not exist
 
     async def load(self, key: ThreadKey) -> None:
         """Read a thread, unless it was read and is still in memory. Raises ``StoreUnavailable``."""
         sync = self._sync_of(key)
-        if sync.is_loaded and await self._memory.get(key) is not None:
+        if sync.is_loaded and await self._is_in_memory(key):
             return
         async with sync.lock:
-            if not sync.is_loaded or await self._memory.get(key) is None:
+            if not sync.is_loaded or not await self._is_in_memory(key):
                 contents = await self._service.read(key.owner, session_id(key.thread_id))
                 await self._restore(key, sync, contents)
 
@@ -122,7 +122,7 @@ class ThreadHistories:
     async def load_missing(self, owner: str) -> None:
         """Read the threads of an owner that are not in memory, for a list. Raises ``StoreUnavailable``."""
         keys = [key for key in self._threads if key.owner == owner]
-        in_memory = {session_id(key.thread_id) for key in keys if await self._memory.get(key) is not None}
+        in_memory = {session_id(key.thread_id) for key in keys if await self._is_in_memory(key)}
         missing = [session for session in await self._service.sessions(owner) if session not in in_memory]
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._load_for_list(owner, session)) for session in missing]
@@ -144,18 +144,20 @@ class ThreadHistories:
             key = contents.history.thread.key
             sync = self._sync_of(key)
             async with sync.lock:
-                if await self._memory.get(key) is None:
+                if not await self._is_in_memory(key):
                     await self._restore(key, sync, contents)
                     sync.is_loaded = False
         return True
 
+    async def _is_in_memory(self, key: ThreadKey) -> bool:
+        return await self._memory.thread(key, messages=False) is not None
+
     async def _restore(self, key: ThreadKey, sync: ThreadSync, contents: SessionContents) -> None:
         """Merge a session that was read into memory. Changes in memory that are not written yet have precedence."""
         history, complete = contents.history, contents.is_complete
-        await self._restore_interrupts(key, contents.interrupts)
-        if await self._memory.get(key) is None:
+        if not await self._is_in_memory(key):
             sync.written_token, sync.written_facts = None, None
-        in_memory, new = await self._memory.changes(key), await self._memory.changes(key, sync.written_token)
+        in_memory, new = await self._memory.thread(key), await self._memory.thread(key, sync.written_token)
         sync.is_loaded, sync.is_complete = True, complete
         if not complete:
             sync.add_warning(UNREAD)
@@ -164,17 +166,12 @@ class ThreadHistories:
         sync.last_turn_at = max(sync.last_turn_at, history.thread.changed_at)
         unwritten = _unwritten_change(history.change, new)
         remaining = unwritten.messages if complete or in_memory is None else in_memory.messages
-        self._memory.restore(history.thread, _merge_changes(history.change, remaining, unwritten))
-        restored = await self._memory.changes(key)
+        change = _merge_changes(history.change, remaining, unwritten)
+        notes = [note for note in history.change.notes if (note.kind, note.id) not in sync.unwritten_notes]
+        self._memory.restore(history.thread, replace(change, notes=notes))
+        restored = await self._memory.thread(key)
         if restored is not None and not unwritten.messages and unwritten.state is None:
             sync.written_token, sync.written_facts = restored.next, _thread_facts(history.thread)
-
-    async def _restore_interrupts(self, key: ThreadKey, stored: Sequence[StoredInterrupt]) -> None:
-        for each in stored:
-            scope = InterruptScope(each.depth, key.owner, key.thread_id, each.part)
-            known = {interrupt.id for interrupt in await self._interrupts.list_open(scope, -math.inf)}
-            if each.interrupt.id not in known:
-                await self._interrupts.put(scope, [each.interrupt])
 
     # --- writing ---
 
@@ -190,37 +187,51 @@ class ThreadHistories:
         """
         sync = self._sync_of(key)
         async with sync.lock:
-            delta = await self._memory.changes(key, sync.written_token)
-            if delta is None or not _has_changes(delta, sync):
-                return
-            at = max(at, sync.last_turn_at + TICK)
             try:
-                await self._write(
-                    key, run_id, TurnRecord.of(delta, at, complete=sync.is_complete), conversational=conversational
-                )
+                await self._write_changes(key, sync, at, run_id, conversational=conversational)
             except StoreUnavailable as error:
                 logger.warning("thread turn not written %s", format_fields({"thread": key.thread_id, "error": error}))
                 sync.add_warning(UNWRITTEN)
-                return
-            sync.written_token, sync.written_facts, sync.last_turn_at = delta.next, _thread_facts(delta.thread), at
-            sync.warnings.pop(UNWRITTEN.name, None)
 
-    async def remove(self, key: ThreadKey) -> bool:
-        """Delete a thread in memory and in the service. Return True if it existed.
+    async def write_notes(self, key: ThreadKey, notes: Sequence[ThreadNote]) -> None:
+        """Write notes. Raises ``StoreUnavailable``; the next write includes them."""
+        sync = self._sync_of(key)
+        sync.unwritten_notes |= {(note.kind, note.id): note for note in notes}
+        async with sync.lock:
+            await self._write_changes(key, sync, sync.last_turn_at, conversational=True)
+
+    async def _write_changes(
+        self, key: ThreadKey, sync: ThreadSync, at: float, run_id: str | None = None, *, conversational: bool
+    ) -> None:
+        delta = await self._memory.thread(key, sync.written_token)
+        notes = dict(sync.unwritten_notes)
+        if delta is None or not (notes or _has_changes(delta, sync)):
+            return
+        at = max(at, sync.last_turn_at + TICK)
+        record = TurnRecord.of(delta, list(notes.values()), at, complete=sync.is_complete)
+        await self._write(key, run_id, record, conversational=conversational)
+        sync.written_token, sync.written_facts, sync.last_turn_at = delta.next, _thread_facts(delta.thread), at
+        for name, note in notes.items():
+            if sync.unwritten_notes.get(name) is note:
+                del sync.unwritten_notes[name]
+        sync.warnings.pop(UNWRITTEN.name, None)
+
+    async def remove(self, key: ThreadKey) -> ThreadRecord | None:
+        """Delete a thread in memory and in the service. Return its record, or None if there was no such thread.
 
         Raises:
             StoreUnavailable: The deletion is incomplete; repeat the call.
         """
         sync = self._sync_of(key)
         async with sync.lock:
-            was_in_memory = await self._memory.delete(key)
-            was_in_service = await self._service.remove(key)
+            record = sync.removed = await self._memory.edit(key, Delete()) or sync.removed
+            await self._service.remove(key)
         self._threads.pop(key, None)
-        return was_in_memory or was_in_service
+        return record
 
-    def warn(self, key: ThreadKey, warning: StoreWarning) -> None:
-        """Report a warning about a thread with its next run."""
-        self._sync_of(key).add_warning(warning)
+    def defer_notes(self, key: ThreadKey, notes: Sequence[ThreadNote]) -> None:
+        """Write notes with the next turn."""
+        self._sync_of(key).unwritten_notes |= {(note.kind, note.id): note for note in notes}
 
     async def _write(self, key: ThreadKey, run_id: str | None, record: TurnRecord, *, conversational: bool) -> None:
         text, at = dump_record(record), record.thread.changed_at
@@ -247,7 +258,7 @@ class ThreadHistories:
 
 
 def _thread_facts(thread: ThreadRecord) -> ThreadFacts:
-    return thread.title, thread.status, thread.metadata
+    return thread.title, thread.status
 
 
 def _has_changes(delta: ThreadDelta, sync: ThreadSync) -> bool:

@@ -31,9 +31,7 @@ from agui_container.ports.records import StoredMessage, ThreadKey
 from agui_container.ports.store import StoreUnavailable
 from agui_container.runtime.daemon_threads import DaemonThreadPool
 from agui_container.runtime.log_values import format_fields
-from agui_container.stores.agentcore.interrupt_events import StoredInterrupt, load_interrupts
 from agui_container.stores.agentcore.turn_events import (
-    TURN,
     Event,
     ThreadHistory,
     TurnPart,
@@ -58,12 +56,10 @@ _SESSION = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,99}")
 
 
 def actor_id(owner: str) -> str:
-    """Return the actor id of an owner."""
     return _named(owner, _ACTOR)
 
 
 def session_id(thread_id: str) -> str:
-    """Return the session id of a thread."""
     return _named(thread_id, _SESSION)
 
 
@@ -130,7 +126,6 @@ class MemoryClient:
         )
 
     def events(self, owner: str, session: str, token: str | None, *, payloads: bool) -> EventPage:
-        """Return a page of a session's events."""
         paging = {"nextToken": token} if token else {}
         response = self._client().list_events(
             **self._session_arguments(owner, session), includePayloads=payloads, maxResults=PAGE, **paging
@@ -138,13 +133,11 @@ class MemoryClient:
         return EventPage(response["events"], response.get("nextToken"))
 
     def delete(self, thread: ThreadKey, event_id: str) -> None:
-        """Delete an event."""
         self._client().delete_event(
             **self._session_arguments(thread.owner, session_id(thread.thread_id)), eventId=event_id
         )
 
     def sessions(self, owner: str, token: str | None) -> SessionPage:
-        """Return a page of an owner's sessions that have events."""
         paging = {"nextToken": token} if token else {}
         response = self._client().list_sessions(
             memoryId=self._memory_id,
@@ -215,16 +208,14 @@ logger = logging.getLogger(__name__)
 
 
 class SessionContents(Struct, frozen=True):
-    """Contents of a session: the history of its thread, and the interrupts that it stores.
+    """Contents of a session.
 
     Attributes:
-        history: the history, or None if there are no turns.
-        interrupts: interrupts that this server stored, also settled and expired ones.
+        history: the history of its thread, or None if there are no turns.
         is_complete: False if older events were not read.
     """
 
     history: ThreadHistory | None
-    interrupts: Sequence[StoredInterrupt]
     is_complete: bool
 
 
@@ -250,8 +241,8 @@ class MemoryService:
             events += page.events
             size += sum(len(str(item.get("blob", ""))) for event in page.events for item in event.get("payload", ()))
             if size > MAX_READ and page.next:
-                return SessionContents(_history(events, owner), load_interrupts(events), is_complete=False)
-        return SessionContents(_history(events, owner), load_interrupts(events), is_complete=True)
+                return SessionContents(_history(events, owner), is_complete=False)
+        return SessionContents(_history(events, owner), is_complete=True)
 
     async def write(
         self, turn: str, thread: ThreadKey, at: float, messages: Sequence[StoredMessage], text: str
@@ -261,11 +252,7 @@ class MemoryService:
         Raises:
             StoreUnavailable: The turn is incomplete; repeating the call completes it.
         """
-        await self.write_parts(thread, at, make_turn_parts(turn, at, messages, text))
-
-    async def write_parts(self, thread: ThreadKey, at: float, parts: Sequence[TurnPart]) -> None:
-        """Write events one after the other. Raises ``StoreUnavailable``; repeating the call completes it."""
-        for part in parts:
+        for part in make_turn_parts(turn, at, messages, text):
             await self.call(partial(self._client.create, thread, at, part))
 
     async def remove(self, thread: ThreadKey) -> bool:
@@ -296,7 +283,6 @@ class MemoryService:
         return _call_or_default(lambda: self._client.sessions(owner, token), SessionPage((), None))
 
     def close(self) -> None:
-        """Close idle connections."""
         self._client.close()
 
     async def _pages(self, owner: str, session: str, *, payloads: bool) -> AsyncIterator[EventPage]:
@@ -344,7 +330,7 @@ class MemoryService:
 
 def _history(events: Sequence[Event], owner: str) -> ThreadHistory | None:
     records: list[TurnRecord] = []
-    for turn, text in read_records(TURN, events):
+    for turn, text in read_records(events):
         try:
             records.append(load_record(text, owner))
         except ValueError:

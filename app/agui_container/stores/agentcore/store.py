@@ -1,152 +1,75 @@
-"""The store over AgentCore Memory: the parts of the store in memory, plus reads and writes of the service.
+"""The store over AgentCore Memory: the store in memory, plus reads and writes of the service.
 
 Rule: only methods that begin, end, show, change or delete a conversation are defined here. All others are those of the
 store in memory.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import Concatenate, ParamSpec, TypeVar
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from weakref import WeakValueDictionary
 
 from agui_container.ports.records import (
-    AlreadyExists,
+    Begun,
+    Busy,
+    Change,
     Claim,
-    Claimed,
     Ending,
-    Feedback,
+    Exists,
     Page,
     RunKey,
+    RunRecord,
+    StoredMessage,
     StoreWarning,
-    ThreadBusy,
+    ThreadDelta,
     ThreadKey,
+    ThreadNote,
     ThreadRecord,
 )
-from agui_container.ports.store import PAGE, Fork
+from agui_container.ports.store import PAGE, Delete, Fork, Merge, Rename, StoreUnavailable
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.stores.agentcore.histories import ThreadHistories
-from agui_container.stores.agentcore.interrupts import AgentCoreInterrupts
 from agui_container.stores.agentcore.service import CALL_SECONDS, MEMORY_ID, MemoryService
 from agui_container.stores.memory import MemoryStore
-from agui_container.stores.memory.data import Bounds, MemoryData
-from agui_container.stores.memory.runs import MemoryRuns
-from agui_container.stores.memory.threads import MemoryFeedbacks, MemoryThreads
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-class AgentCoreThreads:
-    """``ThreadStore`` that reads a thread from the service if it is not in memory."""
-
-    def __init__(self, memory: MemoryThreads, histories: ThreadHistories) -> None:
-        self._memory = memory
-        self._histories = histories
-        self.get = self._after_load(memory.get)
-        self.changes = self._after_load(memory.changes)
-        self.has_messages = self._after_load(memory.has_messages)
-        self.message = self._after_load(memory.message)
-        self.messages = self._after_load(memory.messages)
-
-    def _after_load(
-        self, read: Callable[Concatenate[ThreadKey, P], Awaitable[T]]
-    ) -> Callable[Concatenate[ThreadKey, P], Coroutine[object, object, T]]:
-        """Return a function that reads in memory, after reading the thread from the service if it is not there."""
-
-        async def load_and_read(key: ThreadKey, /, *args: P.args, **kwargs: P.kwargs) -> T:
-            await self._histories.load_if_absent(key)
-            return await read(key, *args, **kwargs)
-
-        return load_and_read
-
-    async def list(self, owner: str, *, limit: int = PAGE, page: str | None = None) -> Page[ThreadRecord]:
-        """List a page of an owner's threads. The first page reads the threads that are not in memory."""
-        if page is None:
-            await self._histories.load_missing(owner)
-        return await self._memory.list(owner, limit=limit, page=page)
-
-    async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:
-        """Set the title of a thread and write it to the service."""
-        await self._histories.load_if_absent(key)
-        exists = await self._memory.rename(key, title, now)
-        if exists:
-            await self._histories.write_turn(key, now, conversational=True)
-        return exists
-
-    async def annotate(self, key: ThreadKey, notes: Mapping[str, object]) -> bool:
-        """Merge notes into the metadata of a thread and write it to the service."""
-        await self._histories.load_if_absent(key)
-        exists = await self._memory.annotate(key, notes)
-        record = await self._memory.get(key)
-        if record is not None:
-            await self._histories.write_turn(key, record.changed_at, conversational=False)
-        return exists
-
-    async def fork(self, fork: Fork) -> ThreadRecord:
-        """Create a thread with the history up to and including a message, and write it to the service."""
-        await self._histories.load_if_absent(fork.source)
-        await self._histories.load_if_absent(fork.key)
-        record = await self._memory.fork(fork)
-        await self._histories.write_turn(fork.key, fork.created_at, conversational=False)
-        return record
-
-    async def delete(self, key: ThreadKey) -> bool:
-        """Delete a thread and its events."""
-        return await self._histories.remove(key)
-
-
-class AgentCoreRuns(MemoryRuns):
-    """``RunStore`` in memory. A claim reads the thread from the service, and the end of a run writes the turn."""
-
-    def __init__(self, data: MemoryData, histories: ThreadHistories) -> None:
-        super().__init__(data)
-        self._histories = histories
-
-    async def claim(self, claim: Claim) -> Claimed | AlreadyExists | ThreadBusy:
-        """Create the run as active, after reading the history of its thread. A failed read becomes a warning."""
-        await self._histories.load_for_run(claim.key.thread)
-        return await super().claim(claim)
-
-    async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
-        """End the run, then write the turn to the service. A failed write becomes a warning."""
-        await super().finish(run, replica, envelopes, ending)
-        await self._histories.write_turn(run.thread, ending.ended_at, run.run_id, conversational=True)
-
-
-class AgentCoreFeedbacks(MemoryFeedbacks):
-    """``FeedbackStore`` in memory. The thread of a new feedback is read first if necessary."""
-
-    def __init__(self, data: MemoryData, histories: ThreadHistories) -> None:
-        super().__init__(data)
-        self._histories = histories
-
-    async def put(self, thread: ThreadKey, feedback: Feedback) -> Feedback | None:
-        """Store feedback on a message. Return None if there is no such message."""
-        await self._histories.load_if_absent(thread)
-        return await super().put(thread, feedback)
+from agui_container.stores.memory.data import Bounds
 
 
 class AgentCoreStore:
-    """A ``Store`` whose messages and pending interrupts survive the process. Runs, goals and feedback do not.
+    """A ``Store`` whose threads survive the process. Runs do not.
 
     Args:
         memory_id: id or ARN of the memory.
         bounds: limits of the data in memory. An evicted thread is read again when it is needed.
         call_seconds: limit of one call of the service, in seconds.
+        now: returns the time in Unix seconds.
 
     Raises:
         ValueError: ``memory_id`` is not the id or ARN of a memory.
     """
 
-    def __init__(self, memory_id: str, bounds: Bounds | None = None, call_seconds: float = CALL_SECONDS) -> None:
+    writes_turns = True
+
+    def __init__(
+        self,
+        memory_id: str,
+        bounds: Bounds | None = None,
+        call_seconds: float = CALL_SECONDS,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         if not MEMORY_ID.fullmatch(memory_id):
             raise ValueError("not the id of a memory")
-        memory = MemoryStore(bounds)
+        self._memory = memory = MemoryStore(bounds, now)
         self._service = MemoryService(memory_id, call_seconds)
-        self._histories = ThreadHistories(memory.threads, memory.interrupts, self._service)
-        self.runs = AgentCoreRuns(memory.data, self._histories)
-        self.threads = AgentCoreThreads(memory.threads, self._histories)
-        self.goals = memory.goals
-        self.interrupts = AgentCoreInterrupts(memory.interrupts, self._histories, self._service)
-        self.feedbacks = AgentCoreFeedbacks(memory.data, self._histories)
+        self._histories = ThreadHistories(memory, self._service)
+        self._locks: WeakValueDictionary[ThreadKey, asyncio.Lock] = WeakValueDictionary()
+        self.append = memory.append
+        self.renew = memory.renew
+        self.cancel = memory.cancel
+        self.take_over = memory.take_over
+        self.forget = memory.forget
+        self.run = memory.run
+        self.runs = memory.runs
+        self.envelopes = memory.envelopes
 
     def take_warnings(self, thread: ThreadKey) -> Sequence[StoreWarning]:
         """Return failed reads and writes of a thread since the last call."""
@@ -158,3 +81,110 @@ class AgentCoreStore:
     async def aclose(self) -> None:
         """Close idle connections. No writes are pending, because turns are written when they end."""
         self._service.close()
+
+    # --- runs ---
+
+    async def enqueue(self, claim: Claim) -> RunRecord | None:
+        """Store a run that waits, after reading the history of its thread."""
+        await self._histories.load_for_run(claim.key.thread)
+        return await self._memory.enqueue(claim)
+
+    async def begin(self, claim: Claim, merge: Merge) -> Begun | Exists | Busy:
+        """Begin a run after reading the history of its thread. A failed read becomes a warning."""
+        thread = claim.key.thread
+        await self._histories.load_for_run(thread)
+
+        async def merge_and_defer(stored: ThreadDelta) -> Change:
+            change = await merge(stored)
+            self._histories.defer_notes(thread, change.notes)
+            return change
+
+        return await self._memory.begin(claim, merge_and_defer)
+
+    async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
+        """End the run, then write the turn to the service. A failed write becomes a warning."""
+        self._histories.defer_notes(run.thread, ending.change.notes)
+        await self._memory.finish(run, replica, envelopes, ending)
+        await self._histories.write_turn(run.thread, ending.ended_at, run.run_id, conversational=True)
+
+    # --- threads ---
+
+    async def thread(
+        self, key: ThreadKey, since: str | None = None, *, messages: bool = True, notes: Sequence[str] = ()
+    ) -> ThreadDelta | None:
+        """Return the changes of a thread. A thread that is not in memory is read first, also by all methods below."""
+        await self._histories.load_if_absent(key)
+        return await self._memory.thread(key, since, messages=messages, notes=notes)
+
+    async def messages(
+        self, key: ThreadKey, *, limit: int = PAGE, before: str | None = None, last: str | None = None
+    ) -> Page[StoredMessage] | None:
+        await self._histories.load_if_absent(key)
+        return await self._memory.messages(key, limit=limit, before=before, last=last)
+
+    async def threads(self, owner: str, *, limit: int = PAGE, page: str | None = None) -> Page[ThreadRecord]:
+        """Return a page of threads. The first page reads the threads that are not in memory."""
+        if page is None:
+            await self._histories.load_missing(owner)
+        return await self._memory.threads(owner, limit=limit, page=page)
+
+    async def edit(self, key: ThreadKey, edit: Rename | Fork | Delete) -> ThreadRecord | None:
+        """Change a thread and write that to the service."""
+        await self._histories.load_if_absent(key)
+        if isinstance(edit, Delete):
+            return await self._histories.remove(key)
+        if isinstance(edit, Fork):
+            await self._histories.load_if_absent(ThreadKey(key.owner, edit.thread_id))
+        record = await self._memory.edit(key, edit)
+        if record is not None:
+            await self._histories.write_turn(record.key, record.changed_at, conversational=isinstance(edit, Rename))
+        return record
+
+    # --- notes ---
+
+    async def notes(self, thread: ThreadKey, *kinds: str) -> Sequence[ThreadNote]:
+        """Return the notes of some kinds. A thread that is not in memory is read first."""
+        await self._histories.load_if_absent(thread)
+        return await self._memory.notes(thread, *kinds)
+
+    async def put_notes(self, thread: ThreadKey, notes: Sequence[ThreadNote]) -> bool:
+        """Store notes. Those that are not settled are written with the end of the thread's active run.
+
+        A settled note is the outcome of a call. A failed write of it raises, so that it is repeated.
+        """
+        await self._histories.load_if_absent(thread)
+        async with self._lock(thread):
+            if not await self._memory.put_notes(thread, notes):
+                return False
+            stored = await self._memory.thread(thread, messages=False)
+            if any(note.is_settled for note in notes):
+                await self._histories.write_notes(thread, notes)
+            else:
+                self._histories.defer_notes(thread, notes)
+                if stored is not None and stored.thread.active_run is None:
+                    await self._histories.write_turn(thread, stored.thread.changed_at, conversational=False)
+            return True
+
+    async def settle_note(self, thread: ThreadKey, note: ThreadNote) -> bool:
+        """Settle a note, once the service has the answer.
+
+        One process at a time has a session, as AgentCore guarantees, so its memory decides between answers. A process
+        that dies while a call runs leaves a claimed call, and the next process does not run it again.
+
+        Raises:
+            StoreUnavailable: the answer could not be written, and the note is not settled.
+        """
+        await self._histories.load_if_absent(thread)
+        async with self._lock(thread):
+            stored = next((it for it in await self._memory.notes(thread, note.kind) if it.id == note.id), None)
+            if stored is None or stored.is_settled:
+                return False
+            try:
+                await self._histories.write_notes(thread, [note])
+            except StoreUnavailable:
+                self._histories.defer_notes(thread, [stored])
+                raise
+            return await self._memory.settle_note(thread, note)
+
+    def _lock(self, thread: ThreadKey) -> asyncio.Lock:
+        return self._locks.setdefault(thread, asyncio.Lock())

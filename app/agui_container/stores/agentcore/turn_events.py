@@ -22,7 +22,15 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agui_container.ports.records import Change, StoredMessage, ThreadDelta, ThreadKey, ThreadRecord, ThreadStatus
+from agui_container.ports.records import (
+    Change,
+    StoredMessage,
+    ThreadDelta,
+    ThreadKey,
+    ThreadNote,
+    ThreadRecord,
+    ThreadStatus,
+)
 
 EARLIER = ""
 """Run id of messages that were read from the service, because their run is not known here."""
@@ -36,34 +44,35 @@ class TurnRecord(Struct, frozen=True):
         messages: new and changed messages.
         order: ids of all messages; None if the order did not change or the writer did not know all messages.
         state: JSON; None if it did not change.
+        notes: new and changed notes.
     """
 
     thread: ThreadRecord
     messages: Sequence[StoredMessage]
     order: Sequence[str] | None = None
     state: bytes | None = None
+    notes: Sequence[ThreadNote] = ()
 
     @classmethod
-    def of(cls, delta: ThreadDelta, at: float, *, complete: bool) -> "TurnRecord":
+    def of(cls, delta: ThreadDelta, notes: Sequence[ThreadNote], at: float, *, complete: bool) -> "TurnRecord":
         """Create a record from a delta.
 
         Args:
             delta: changes since the last record.
+            notes: new and changed notes.
             at: time of the turn, in Unix seconds.
             complete: True if all messages of the thread are known here.
         """
-        return cls(replace(delta.thread, changed_at=at), delta.messages, delta.order if complete else None, delta.state)
+        thread, order = replace(delta.thread, changed_at=at), delta.order if complete else None
+        return cls(thread, delta.messages, order, delta.state, notes)
 
 
 class ThreadHistory(Struct, frozen=True):
-    """A thread that was restored from its records."""
-
     thread: ThreadRecord
     change: Change
 
 
 def dump_record(record: TurnRecord) -> str:
-    """Return a record as ASCII JSON."""
     thread = record.thread
     return json.dumps(
         {
@@ -73,10 +82,10 @@ def dump_record(record: TurnRecord) -> str:
             "createdAt": thread.created_at,
             "changedAt": thread.changed_at,
             "forkedFrom": thread.forked_from,
-            "metadata": None if thread.metadata is None else _text(thread.metadata),
             "messages": [[message.id, _text(message.data)] for message in record.messages],
             "order": record.order,
             "state": None if record.state is None else _text(record.state),
+            "notes": [[it.kind, it.id, _text(it.data), it.until, it.is_settled, it.message_id] for it in record.notes],
         },
         separators=(",", ":"),
     )
@@ -93,13 +102,13 @@ def load_record(text: str, owner: str) -> TurnRecord:
             float(found["changedAt"]),
             found["title"],
             forked_from=found["forkedFrom"] and (str(found["forkedFrom"][0]), str(found["forkedFrom"][1])),
-            metadata=None if found.get("metadata") is None else _bytes(found["metadata"]),
         )
         messages = [StoredMessage(str(name), _bytes(data), EARLIER) for name, data in found["messages"]]
         state = None if found["state"] is None else _bytes(found["state"])
+        notes = [ThreadNote(kind, name, _bytes(data), *rest) for kind, name, data, *rest in found["notes"]]
     except (AttributeError, KeyError, TypeError, IndexError) as error:
         raise ValueError("not a record") from error
-    return TurnRecord(thread, messages, found["order"], state)
+    return TurnRecord(thread, messages, found["order"], state, notes)
 
 
 def merge_records(records: Iterable[TurnRecord]) -> ThreadHistory | None:
@@ -108,18 +117,22 @@ def merge_records(records: Iterable[TurnRecord]) -> ThreadHistory | None:
     A run that was active has ended, because its process has.
     """
     messages: dict[str, StoredMessage] = {}
+    notes: dict[tuple[str, str], ThreadNote] = {}
     state, last = None, None
     for last in records:
         messages |= {message.id: message for message in last.messages}
         if last.order is not None:
+            removed = messages.keys() - set(last.order)
             messages = {name: messages[name] for name in last.order if name in messages}
+            notes = {key: note for key, note in notes.items() if note.message_id not in removed}
+        notes |= {(note.kind, note.id): note for note in last.notes}
         state = state if last.state is None else last.state
     if last is None:
         return None
     idle = ThreadStatus.USER_TURN if last.thread.status is ThreadStatus.AGENT_TURN else last.thread.status
     return ThreadHistory(
         replace(last.thread, status=idle),
-        Change(list(messages.values()), list(messages), state, last.thread.title),
+        Change(list(messages.values()), list(messages), state, last.thread.title, list(notes.values())),
     )
 
 
@@ -165,27 +178,22 @@ def make_turn_parts(turn: str, at: float, messages: Sequence[StoredMessage], tex
         text: the record, in ASCII.
     """
     conversational = [item for message in messages if (item := conversation_item(message)) is not None]
-    return make_parts(TURN, turn, at, conversational[-MAX_CONVERSATION_ITEMS:], text)
-
-
-def make_parts(kind: str, name: str, at: float, items: Sequence[Item], text: str) -> list[TurnPart]:
-    """Return the events of a record of any kind. ``kind`` is the name of the metadata that identifies the record."""
     pieces = [{"blob": text[start : start + MAX_TEXT]} for start in range(0, len(text), MAX_TEXT)]
-    events = list(_pack_items([*items, *pieces]))
+    events = list(_pack_items([*conversational[-MAX_CONVERSATION_ITEMS:], *pieces]))
     return [
-        TurnPart(f"{name}-{number}", part, _metadata(kind, name, f"{number}/{len(events)}", f"{at:.6f}"))
+        TurnPart(f"{turn}-{number}", part, _metadata(turn, f"{number}/{len(events)}", f"{at:.6f}"))
         for number, part in enumerate(events, 1)
     ]
 
 
-def read_records(kind: str, events: Iterable[Event]) -> list[tuple[str, str]]:
-    """Return the id and the text of every complete record of a kind, oldest first."""
+def read_records(events: Iterable[Event]) -> list[tuple[str, str]]:
+    """Return the turn and the text of every complete record, oldest first."""
     records: defaultdict[tuple[float, str, int], dict[int, str]] = defaultdict(dict)
     for event in events:
         facts = {name: value.get("stringValue", "") for name, value in event.get("metadata", {}).items()}
         number, _, count = facts.get(PART, "").partition("/")
         try:
-            records[float(facts[AT]), facts[kind], int(count)][int(number)] = "".join(
+            records[float(facts[AT]), facts[TURN], int(count)][int(number)] = "".join(
                 item["blob"] for item in event["payload"] if "blob" in item
             )
         except (KeyError, TypeError, ValueError):
@@ -232,5 +240,5 @@ def _pack_items(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
     yield event
 
 
-def _metadata(kind: str, record: str, part: str, at: str) -> Mapping[str, Mapping[str, str]]:
-    return {name: {"stringValue": value} for name, value in ((kind, record), (PART, part), (AT, at))}
+def _metadata(turn: str, part: str, at: str) -> Mapping[str, Mapping[str, str]]:
+    return {name: {"stringValue": value} for name, value in ((TURN, turn), (PART, part), (AT, at))}

@@ -8,7 +8,7 @@ import logging
 import secrets
 from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from operator import itemgetter
 from typing import Generic, TypeVar
 
@@ -17,23 +17,17 @@ from msgspec.structs import replace
 
 from agui_container.ports.records import (
     Change,
-    Feedback,
-    Review,
     RunKey,
     RunRecord,
-    StoredGoal,
     StoredMessage,
     ThreadKey,
     ThreadRecord,
     ThreadStatus,
-    Triage,
-    size_of_feedback,
-    size_of_goals,
     size_of_messages,
 )
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.runtime.eviction_queue import EvictionQueue
-from agui_container.runtime.memory_interrupts import MAX_BYTES, MAX_SCOPES
+from agui_container.runtime.memory_notes import MAX_BYTES, MAX_THREADS, MemoryNotes
 
 NUMBER_BITS = 59
 """Random bits of the first number. Tokens contain numbers, and a token of an earlier process must not match here."""
@@ -50,16 +44,16 @@ class Bounds(Struct, frozen=True):
     Attributes:
         records: runs whose ids are known, so that a late retry does not start the run again.
         threads: threads.
-        thread_bytes: bytes of their messages, goals, feedback, states and metadata.
-        interrupts: threads and parts of threads with interrupts that wait or were answered.
-        interrupt_bytes: bytes of these interrupts.
+        thread_bytes: bytes of their messages and states.
+        noted_threads: threads with notes.
+        note_bytes: bytes of these notes.
     """
 
     records: int = 100_000
     threads: int = 10_000
     thread_bytes: int = 256_000_000
-    interrupts: int = MAX_SCOPES
-    interrupt_bytes: int = MAX_BYTES
+    noted_threads: int = MAX_THREADS
+    note_bytes: int = MAX_BYTES
 
 
 E = TypeVar("E")
@@ -77,11 +71,9 @@ class SortedGroups(Generic[E]):
         self._groups: dict[str, list[tuple[Position, E]]] = {}
 
     def add(self, group: str, position: Position, entry: E) -> None:
-        """Add an entry."""
         insort(self._groups.setdefault(group, []), (position, entry), key=position_of)
 
     def remove(self, group: str, position: Position) -> None:
-        """Remove the entry at a position."""
         entries = self._groups[group]
         del entries[bisect_left(entries, position, key=position_of)]
         if not entries:
@@ -95,26 +87,21 @@ class SortedGroups(Generic[E]):
 
 
 class MemoryRun(Struct, eq=False):
-    """A run with its envelopes."""
-
     record: RunRecord
     number: int
     envelopes: list[Envelope] = field(default_factory=list)
-    is_cancel_requested: bool = False
 
 
 class MemoryThread(Struct, eq=False):
-    """A thread with its messages, state, runs, goals and feedback.
+    """A thread with its messages, state and runs.
 
     Attributes:
         messages: messages by id, in order.
         revisions: revision at which each message last changed, by message id.
         runs: runs by id, oldest first.
-        goals: goals of each run that has some, by run id and index, oldest first.
-        reviews: number and review of each feedback, by message id.
         place: place in the list of its owner's threads.
         turn: status before the active run.
-        items_size: bytes of messages, goals and feedback.
+        items_size: bytes of messages.
     """
 
     record: ThreadRecord
@@ -123,28 +110,29 @@ class MemoryThread(Struct, eq=False):
     messages: dict[str, StoredMessage] = field(default_factory=dict)
     revisions: dict[str, int] = field(default_factory=dict)
     runs: dict[str, MemoryRun] = field(default_factory=dict)
-    goals: dict[str, dict[int, StoredGoal]] = field(default_factory=dict)
-    reviews: dict[str, tuple[int, Review]] = field(default_factory=dict)
     state: bytes | None = None
     turn: ThreadStatus = ThreadStatus.NOT_STARTED
     revision: int = 0
     state_revision: int = 0
     order_revision: int = 0
-    goals_revision: int = 0
     items_size: int = 0
 
     @property
     def size(self) -> int:
         """Estimated bytes in memory."""
-        return self.items_size + len(self.state or b"") + len(self.record.metadata or b"")
+        return self.items_size + len(self.state or b"")
 
     def touch(self, record: ThreadRecord) -> None:
         """Begin a new revision with this record."""
         self.revision += 1
         self.record = record
 
-    def apply(self, change: Change) -> None:
-        """Apply a change as part of the current revision. Equal values are not a change."""
+    def apply(self, change: Change) -> set[str]:
+        """Apply a change as part of the current revision. Equal values are not a change.
+
+        Return the ids of the messages that it removes.
+        """
+        removed: set[str] = set()
         for message in change.messages:
             existing = self.messages.get(message.id)
             if existing is None or existing.data != message.data:
@@ -153,41 +141,21 @@ class MemoryThread(Struct, eq=False):
                 self.items_size += size_of_messages([message])
                 self.items_size -= 0 if existing is None else size_of_messages([existing])
         if change.order is not None:
-            self._reorder([name for name in dict.fromkeys(change.order) if name in self.messages])
+            removed = self._reorder([name for name in dict.fromkeys(change.order) if name in self.messages])
         if change.state is not None and change.state != self.state:
             self.state, self.state_revision = change.state, self.revision
         if change.title is not None and self.record.title is None:
             self.record = replace(self.record, title=change.title)
+        return removed
 
-    def _reorder(self, order: list[str]) -> None:
+    def _reorder(self, order: list[str]) -> set[str]:
+        removed = self.messages.keys() - set(order)
         if order != list(self.messages):
             self.items_size -= size_of_messages(self.messages.values())
             self.messages = {name: self.messages[name] for name in order}
             self.order_revision = self.revision
             self.items_size += size_of_messages(self.messages.values())
-
-    def put_goals(self, run_id: str, goals: Iterable[StoredGoal]) -> None:
-        """Add goals of a run, or replace those of the same index, in a new revision."""
-        before = self.goals.get(run_id, {})
-        after = before | {goal.index: goal for goal in goals}
-        self.goals[run_id] = dict(sorted(after.items()))
-        self.items_size += size_of_goals(after.values()) - size_of_goals(before.values())
-        self.revision += 1
-        self.goals_revision = self.revision
-
-    def put_feedback(self, feedback: Feedback, number: int) -> Feedback:
-        """Store feedback on a message. It replaces earlier feedback, and keeps its number, triage and creation time."""
-        existing = self.reviews.get(feedback.message_id)
-        number, review = existing or (number, Review(self.record.key, feedback, Triage()))
-        stored = replace(feedback, categories=tuple(feedback.categories), created_at=review.feedback.created_at)
-        self.reviews[feedback.message_id] = (number, replace(review, feedback=stored))
-        self.items_size += size_of_feedback([stored]) - size_of_feedback([] if existing is None else [review.feedback])
-        return stored
-
-    def remove_run(self, run_id: str) -> None:
-        """Delete a run and its goals."""
-        del self.runs[run_id]
-        self.items_size -= size_of_goals(self.goals.pop(run_id, {}).values())
+        return removed
 
 
 class MemoryData:
@@ -197,6 +165,7 @@ class MemoryData:
         self.threads: OrderedDict[ThreadKey, MemoryThread] = OrderedDict()
         self.threads_by_owner = SortedGroups[MemoryThread]()
         self.runs: OrderedDict[RunKey, MemoryRun] = OrderedDict()
+        self.notes = MemoryNotes(bounds.note_bytes, bounds.noted_threads)
         self._record_eviction = EvictionQueue[RunKey](bounds.records)
         self.eviction = EvictionQueue[ThreadKey](bounds.threads, bounds.thread_bytes)
         self._last_number = 0
@@ -212,7 +181,6 @@ class MemoryData:
         return self._last_number
 
     def create_thread(self, record: ThreadRecord) -> MemoryThread:
-        """Create a thread."""
         number = self.next_number()
         thread = MemoryThread(record, number, (record.changed_at, number))
         self.threads[record.key] = thread
@@ -221,14 +189,16 @@ class MemoryData:
         return thread
 
     def add_run(self, thread: MemoryThread, run: MemoryRun) -> None:
-        """Add a run to its thread."""
         key = run.record.key
         self.runs[key] = thread.runs[key.run_id] = run
         self._record_eviction.put(key)
 
     def change(self, thread: MemoryThread, change: Change) -> None:
         """Apply a change to a thread after ``touch``, and enforce the limits."""
-        thread.apply(change)
+        if removed := thread.apply(change):
+            self.notes.remove_where(thread.record.key, removed)
+        if change.notes:
+            self.notes.put(thread.record.key, change.notes)
         self._move_in_list(thread)
         self.threads.move_to_end(thread.record.key)
         self.eviction.put(thread.record.key, thread.size)
@@ -241,19 +211,9 @@ class MemoryData:
             self.threads_by_owner.add(owner, place, thread)
             thread.place = place
 
-    def annotate(self, thread: MemoryThread, metadata: bytes | None) -> None:
-        """Set the metadata of a thread, and enforce the limits."""
-        thread.touch(replace(thread.record, metadata=metadata))
-        self.resize(thread)
-
-    def resize(self, thread: MemoryThread) -> None:
-        """Note that the size of a thread has changed, and enforce the limits."""
-        self.eviction.resize(thread.record.key, thread.size)
-        self._evict_threads()
-
     def ended_runs(self, ended_before: float, limit: int) -> list[MemoryRun]:
         """Return up to ``limit`` runs with events that ended before ``ended_before``, oldest first."""
-        ended = [run for run in self.runs.values() if run.record.has_events and not run.record.is_active]
+        ended = [run for run in self.runs.values() if run.record.has_events and not run.record.is_open]
         ended.sort(key=ended_at)
         return [run for run in ended if ended_at(run) < ended_before][:limit]
 
@@ -263,23 +223,24 @@ class MemoryData:
         run.record = replace(run.record, has_events=False)
 
     def remove(self, thread: MemoryThread) -> None:
-        """Delete a thread with all its data."""
         del self.threads[thread.record.key]
         self.threads_by_owner.remove(thread.record.key.owner, thread.place)
         self.eviction.remove(thread.record.key)
+        self.notes.remove(thread.record.key)
         for run in thread.runs.values():
             self._delete_record(run.record.key)
 
     def evict_records(self) -> None:
         """Enforce the limit of records. Call this when a run has ended."""
         while self._record_eviction.is_full:
-            run = next((run for key in self._record_eviction if not (run := self.runs[key]).record.is_active), None)
+            run = next((run for key in self._record_eviction if not (run := self.runs[key]).record.is_open), None)
             if run is None:
                 return
-            thread = self.threads[run.record.key.thread]
-            thread.remove_run(run.record.key.run_id)
-            self.eviction.resize(thread.record.key, thread.size)
-            self._delete_record(run.record.key)
+            self.remove_run(self.threads[run.record.key.thread], run)
+
+    def remove_run(self, thread: MemoryThread, run: MemoryRun) -> None:
+        del thread.runs[run.record.key.run_id]
+        self._delete_record(run.record.key)
 
     def _delete_record(self, key: RunKey) -> None:
         self._record_eviction.remove(key)
@@ -290,7 +251,7 @@ class MemoryData:
         while self.eviction.is_full:
             last = next(reversed(self.threads))
             threads = (self.threads[key] for key in self.eviction if key != last)
-            idle = next((thread for thread in threads if thread.record.active_run is None), None)
+            idle = next((it for it in threads if not any(run.record.is_open for run in it.runs.values())), None)
             if idle is None:
                 return
             self.remove(idle)

@@ -53,6 +53,13 @@ LIBPQ = {
 }
 """Connection parameters of libpq. With them, a server that vanished is detected within seconds."""
 
+PREPARED = "prepared"
+"""Query parameter of a URL: ``off`` for a pooler that gives each transaction any of its connections, because a prepared
+statement belongs to one connection."""
+
+POOLER_ERRORS = ("DuplicatePreparedStatement", "InvalidSqlStatementName")
+POOLER_HINT = "; behind a pooler in transaction mode, such as PgBouncer, add ?prepared=off to the URL"
+
 MAX_REASON = 300
 """Characters of a driver's reason."""
 
@@ -211,9 +218,14 @@ def file_id(file: Path) -> tuple[int, int] | None:
 
 
 def reason_of(error: Exception) -> str:
-    """Return the class and the first line of a driver's error. SQLAlchemy's own text has the statement."""
+    """Return the class and the first line of a driver's error. SQLAlchemy's own text has the statement.
+
+    An error of prepared statements that only poolers cause has a hint.
+    """
     cause = getattr(error, "orig", None) or error
-    return f"{type(cause).__name__}: {next(iter(str(cause).splitlines()), '')[:MAX_REASON]}"
+    kind = type(cause).__name__
+    hint = POOLER_HINT if kind in POOLER_ERRORS else ""
+    return f"{kind}: {next(iter(str(cause).splitlines()), '')[:MAX_REASON]}{hint}"
 
 
 class DatabaseUser(Protocol):
@@ -238,7 +250,15 @@ def uncancellable(
 
 
 def create_postgresql_engine(url: URL, timeout: float) -> AsyncEngine:
-    """Create the engine for PostgreSQL. The URL's query parameters, such as ``sslmode``, are passed to libpq."""
+    """Create the engine for PostgreSQL. The URL's query parameters, such as ``sslmode``, are passed to libpq.
+
+    Raises:
+        ValueError: ``prepared`` is not ``off``.
+    """
+    prepared = url.query.get(PREPARED, "")
+    if prepared not in {"", "off"}:
+        raise ValueError("prepared: may be off")
+    url = url.difference_update_query([PREPARED])
     url = url.set(drivername="postgresql+psycopg").update_query_dict({**LIBPQ, **url.query})
     engine = create_async_engine(
         url,
@@ -247,6 +267,7 @@ def create_postgresql_engine(url: URL, timeout: float) -> AsyncEngine:
         pool_timeout=timeout,
         pool_pre_ping=True,  # a connection that the server, a proxy or a snapshot has ended would fail its next user
         hide_parameters=True,
+        connect_args={"prepare_threshold": None} if prepared else {},
     )
     event.listen(engine.sync_engine, "connect", _set_timeouts)
     return engine
@@ -264,7 +285,6 @@ def _set_timeouts(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
 
 
 def create_sqlite_engine(url: URL, timeout: float) -> AsyncEngine:
-    """Create the engine for a SQLite file."""
     engine = create_async_engine(
         url.set(drivername="sqlite+aiosqlite"),
         pool_size=CONNECTIONS,

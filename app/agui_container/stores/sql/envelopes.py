@@ -16,14 +16,14 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from agui_container.ports.records import RunKey, RunRecord, RunStatus
+from agui_container.ports.records import RunKey, RunRecord
 from agui_container.ports.store import LeaseLost, StoreUnavailable
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.runtime.futures import mark_retrieved
 from agui_container.runtime.log_values import format_fields
 from agui_container.stores.page_tokens import unpersisted
 from agui_container.stores.sql.database import Database
-from agui_container.stores.sql.rows import RUN_FACTS, is_run, run_record
+from agui_container.stores.sql.rows import IS_OPEN, RUN_FACTS, is_run, run_record
 from agui_container.stores.sql.schema import ENVELOPES, RUNS, digest_of
 
 MAX_RUNS, MAX_BYTES = 200, 4_000_000
@@ -34,11 +34,9 @@ OUTAGES = (OperationalError, PoolTimeout, OSError)
 
 logger = logging.getLogger(__name__)
 
-RUNNING = RUNS.c.status == RunStatus.RUNNING
-
 OWN_RUN = (
     update(RUNS)
-    .where(RUNS.c.digest == bindparam("of_run"), RUNNING, RUNS.c.replica == bindparam("by"))
+    .where(RUNS.c.digest == bindparam("of_run"), IS_OPEN, RUNS.c.replica == bindparam("by"))
     .returning(RUNS.c.number)
 )
 ADVANCE = OWN_RUN.where(RUNS.c.last_seq == bindparam("follows")).values(last_seq=bindparam("last"))
@@ -73,7 +71,7 @@ async def write_envelopes(
 ) -> bool:
     """Append envelopes and set the columns in ``ending``. Return False, without a change, if that is not possible.
 
-    The run must be active and belong to ``replica``, and the envelopes must follow the stored ones.
+    The run must be open and belong to ``replica``, and the envelopes must follow the stored ones.
     """
     if not envelopes and not ending:
         return True
@@ -135,7 +133,7 @@ class AppendBatcher:
         """Append envelopes to a run, and wait until they are stored.
 
         Raises:
-            LeaseLost: The run is not active or belongs to another replica.
+            LeaseLost: The run is not open or belongs to another replica.
             ValueError: The envelopes leave a gap after the stored ones.
             StoreUnavailable: The database failed or did not answer in time.
         """
@@ -195,7 +193,7 @@ class AppendBatcher:
     async def _append_batch(self, batch: Sequence[AppendRequest]) -> Sequence[AppendRequest]:
         """Append in one transaction every request that follows the stored envelopes. Return the other requests."""
         by_digest = {digest_of(*request.run): request for request in batch}
-        conditions = (RUNS.c.digest.in_(by_digest), RUNNING, RUNS.c.replica == batch[0].replica)
+        conditions = (RUNS.c.digest.in_(by_digest), IS_OPEN, RUNS.c.replica == batch[0].replica)
         # Rows are locked in the same order as in ``renew``, because another order could cause a deadlock.
         statement = select(RUNS.c.number, RUNS.c.digest, RUNS.c.last_seq).where(*conditions).order_by(RUNS.c.number)
         async with self._database.write_transaction() as connection:
@@ -234,7 +232,7 @@ async def append_request(connection: AsyncConnection, request: AppendRequest) ->
     if await write_envelopes(connection, run, replica, envelopes):
         return
     record = await lock_run(connection, run)
-    if record is None or not record.is_active or record.replica != replica:
+    if record is None or not record.is_open or record.replica != replica:
         raise LeaseLost(run.run_id)
     await write_envelopes(connection, run, replica, unpersisted(record, envelopes))
 

@@ -8,29 +8,27 @@ positions.
 from collections.abc import Sequence
 from functools import cache
 
-from sqlalchemy import ColumnElement, Insert, Row, ScalarSelect, Table, bindparam, delete, func, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import ColumnElement, Insert, Row, ScalarSelect, bindparam, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agui_container.ports.records import (
     Change,
-    GoalStatus,
     RunKey,
     RunRecord,
     RunStatus,
-    StoredGoal,
     StoredMessage,
     ThreadKey,
     ThreadRecord,
     ThreadStatus,
 )
-from agui_container.stores.sql.schema import MESSAGES, RUNS, THREADS, digest_of
+from agui_container.stores.sql.notes import write_notes
+from agui_container.stores.sql.schema import MESSAGES, NOTES, RUNS, THREADS, digest_of, insert
 
 # --- threads ----------------------------------------------------------------------------------------------------------
 
 THREAD_FACTS = (
     *(THREADS.c[name] for name in ("number", "owner", "thread_id", "status", "created_at", "changed_at", "title")),
-    *(THREADS.c[name] for name in ("forked_thread", "forked_message", "revision", "metadata")),
+    *(THREADS.c[name] for name in ("forked_thread", "forked_message", "revision")),
     select(RUNS.c.run_id)
     .where(RUNS.c.thread == THREADS.c.number, RUNS.c.status == RunStatus.RUNNING)
     .scalar_subquery()
@@ -49,12 +47,10 @@ def thread_record(row: Row[*tuple[object, ...]]) -> ThreadRecord:
         row.title,
         row.active_run,
         None if row.forked_thread is None else (row.forked_thread, row.forked_message),
-        row.metadata,
     )
 
 
 def is_thread(key: ThreadKey) -> ColumnElement[bool]:
-    """Return the condition that selects the row of a thread."""
     return THREADS.c.digest == digest_of(*key)
 
 
@@ -78,8 +74,11 @@ async def touch(connection: AsyncConnection, thread: int, **values: object) -> i
 
 # --- runs -------------------------------------------------------------------------------------------------------------
 
-RUN_FACTS = tuple(column for column in RUNS.c if column.name != "input")
-"""Columns of a ``RunRecord``."""
+RUN_FACTS = tuple(RUNS.c)
+"""Columns of a ``RunRecord``, and the number of the run."""
+
+IS_OPEN = RUNS.c.ended_at.is_(None)
+"""Condition of a run that has not ended."""
 
 
 def run_record(row: Row[*tuple[object, ...]]) -> RunRecord:
@@ -97,37 +96,15 @@ def run_record(row: Row[*tuple[object, ...]]) -> RunRecord:
         row.kept,
         row.readers,
         row.fingerprint,
+        row.unwanted,
     )
 
 
 def is_run(key: RunKey) -> ColumnElement[bool]:
-    """Return the condition that selects the row of a run."""
     return RUNS.c.digest == digest_of(*key)
 
 
-# --- goals ------------------------------------------------------------------------------------------------------------
-
-
-def goal_record(row: Row[*tuple[object, ...]]) -> StoredGoal:
-    """Return the goal of a row that includes its run's id."""
-    return StoredGoal(
-        row.run_id,
-        row.place,
-        row.type,
-        row.schema,
-        row.created_at,
-        GoalStatus(row.status),
-        row.result,
-        row.concluded_at,
-    )
-
-
 # --- changes ----------------------------------------------------------------------------------------------------------
-
-
-def insert(dialect: str, table: Table) -> postgresql.Insert | sqlite.Insert:
-    """Return the dialect's INSERT, which supports ON CONFLICT."""
-    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
 
 
 TO_POSITION = (
@@ -147,6 +124,8 @@ async def apply_change(connection: AsyncConnection, thread: int, revision: int, 
         differs = or_(THREADS.c.state.is_(None), THREADS.c.state != change.state)
         row = update(THREADS).where(THREADS.c.number == thread, differs)
         await connection.execute(row.values(state=change.state, state_revision=revision))
+    if change.notes:
+        await write_notes(connection, thread, change.notes)
     if change.title is not None:
         untitled = update(THREADS).where(THREADS.c.number == thread, THREADS.c.title.is_(None))
         await connection.execute(untitled.values(title=change.title))
@@ -204,8 +183,10 @@ async def _reorder(connection: AsyncConnection, thread: int, order: Sequence[str
     ]
     removed = [{"of_message": name} for name in stored.keys() - set(new_order)]
     if removed:
-        deletion = delete(MESSAGES).where(MESSAGES.c.thread == thread, MESSAGES.c.digest == bindparam("of_message"))
-        await connection.execute(deletion, removed)
+        messages = delete(MESSAGES).where(MESSAGES.c.thread == thread, MESSAGES.c.digest == bindparam("of_message"))
+        notes = delete(NOTES).where(NOTES.c.thread == thread, NOTES.c.message_digest == bindparam("of_message"))
+        await connection.execute(messages, removed)
+        await connection.execute(notes, removed)
     if moved:
         await connection.execute(TO_POSITION, moved)
     return True

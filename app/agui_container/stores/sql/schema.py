@@ -5,7 +5,7 @@ surrogates, and its indexes have a size limit. Therefore strings are escaped, an
 JSON is stored as bytes.
 
 Rule: the database enforces the invariants: one active run per thread, one envelope per run and ``seq``, one message and
-one interrupt per id. A ``*_revision`` column stores the thread's ``revision`` at which that part of it last changed.
+one note per id. A ``*_revision`` column stores the thread's ``revision`` at which that part of it last changed.
 The scripts in ``migrations`` create the tables; a test compares both.
 """
 
@@ -29,6 +29,7 @@ from sqlalchemy import (
     false,
     text,
 )
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import TypeDecorator
 
 _ESCAPED = re.compile(r"\\(\\|0|u[0-9a-f]{4})")
@@ -41,11 +42,9 @@ class EscapedText(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - as in the base
-        """Return the escaped string."""
         return None if value is None else escape_text(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - as in the base
-        """Return the original string."""
         return None if value is None else unescape_text(value)
 
 
@@ -75,6 +74,11 @@ def digest_of(*parts: str) -> bytes:
         hashed.update(b"%d:" % len(data))
         hashed.update(data)
     return hashed.digest()
+
+
+def insert(dialect: str, table: Table) -> postgresql.Insert | sqlite.Insert:
+    """Return the dialect's INSERT, which supports ON CONFLICT."""
+    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
 
 
 NAMES = {
@@ -112,8 +116,6 @@ THREADS = Table(
     Column("revision", BigInteger, nullable=False, server_default="0"),
     Column("state_revision", BigInteger, nullable=False, server_default="0"),
     Column("order_revision", BigInteger, nullable=False, server_default="0"),
-    Column("goals_revision", BigInteger, nullable=False, server_default="0"),
-    Column("metadata", LargeBinary),
     UniqueConstraint("digest"),
     Index(None, "owner", "changed_at", "number"),
     sqlite_autoincrement=True,  # numbers are never reused, because tokens contain them
@@ -131,7 +133,6 @@ RUNS = Table(
     Column("replica", Text, nullable=False),
     Column("lease_until", Double, nullable=False),
     Column("status", Text, nullable=False),
-    Column("input", LargeBinary),  # no longer written; kept for older replicas, which still write it
     Column("last_seq", Integer, nullable=False, server_default="0"),
     Column("started_at", Double, nullable=False),
     Column("ended_at", Double),
@@ -150,6 +151,12 @@ RUNS = Table(
         unique=True,
         sqlite_where=text("status = 'running'"),
         postgresql_where=text("status = 'running'"),
+    ),
+    Index(
+        "runs_open_by_replica",
+        "replica",
+        sqlite_where=text("ended_at IS NULL"),
+        postgresql_where=text("ended_at IS NULL"),
     ),
     Index("runs_kept_by_ended_at", "ended_at", sqlite_where=text("kept"), postgresql_where=text("kept")),
     sqlite_autoincrement=True,
@@ -178,50 +185,31 @@ MESSAGES = Table(
     Index("messages_by_position", "thread", "position"),
 )
 
-GOALS = Table(
-    "goals",
-    METADATA,
-    Column("run", BigInteger, _of("runs"), primary_key=True),
-    Column("place", Integer, primary_key=True),
-    Column("type", EscapedText, nullable=False),
-    Column("schema", LargeBinary, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("result", LargeBinary),
-    Column("created_at", Double, nullable=False),
-    Column("concluded_at", Double),
-)
-
-INTERRUPTS = Table(
-    "interrupts",
-    METADATA,
-    Column("number", NUMBER, primary_key=True),
-    Column("thread", LargeBinary, nullable=False),  # the digest, because an interrupt may precede its thread
-    Column("depth", Integer, nullable=False),
-    Column("digest", LargeBinary, nullable=False),
-    Column("interrupt_id", EscapedText, nullable=False),
-    Column("payload", LargeBinary, nullable=False),
-    Column("until", Double, nullable=False),
-    Column("settled", Boolean, nullable=False),
-    Column("part", EscapedText, nullable=False, server_default=""),
-    UniqueConstraint("thread", "depth", "digest"),
-    Index(None, "until"),
-)
-
-FEEDBACK = Table(
-    "feedback",
+NOTES = Table(
+    "notes",
     METADATA,
     Column("number", NUMBER, primary_key=True),
     Column("thread", BigInteger, _of("threads"), nullable=False),
     Column("digest", LargeBinary, nullable=False),
-    Column("message_id", EscapedText, nullable=False),
-    Column("sentiment", Text, nullable=False),
-    Column("categories", Text, nullable=False),
-    Column("notes", EscapedText),
-    Column("created_at", Double, nullable=False),
-    Column("changed_at", Double, nullable=False),
-    Column("label", EscapedText),
-    Column("note", EscapedText),
-    Column("resolved_by", EscapedText),
-    Column("resolved_at", Double),
+    Column("kind", EscapedText, nullable=False),
+    Column("note_id", EscapedText, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    Column("until", Double),
+    Column("settled", Boolean, nullable=False),
+    Column("message_id", EscapedText),
+    Column("message_digest", LargeBinary),
     UniqueConstraint("thread", "digest"),
+    Index(None, "until"),
+)
+
+FILES = Table(
+    "files",
+    METADATA,
+    Column("digest", LargeBinary, primary_key=True),
+    Column("file_id", EscapedText, nullable=False),
+    Column("name", EscapedText, nullable=False),
+    Column("mime_type", EscapedText, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    Index(None, "created_at"),
 )

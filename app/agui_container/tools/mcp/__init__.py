@@ -9,7 +9,7 @@ Source: the Model Context Protocol specification.
 from collections.abc import Sequence
 
 from agui_container.ports import ToolSource
-from agui_container.tools.mcp.servers import HttpServer, McpConfigError, Server, parse_servers
+from agui_container.tools.mcp.servers import McpConfigError, Server, parse_servers
 
 __all__ = ["McpConfigError", "mcp_sources", "parse_servers"]
 
@@ -18,11 +18,6 @@ def mcp_sources(servers: Sequence[Server]) -> tuple[ToolSource, ...]:
     """Return one tool source for each server. Raises ``McpConfigError`` for a function that cannot be imported."""
     if not servers:
         return ()
-    from agui_container.tools.mcp.caller_source import CallerSource, caller_headers  # noqa: PLC0415 - a slow import
-    from agui_container.tools.mcp.source import McpSource  # noqa: PLC0415
+    from agui_container.tools.mcp.source import McpSource  # noqa: PLC0415 - a slow import
 
-    sources: list[ToolSource] = []
-    for server in servers:
-        made = caller_headers(server)
-        sources.append(CallerSource(server, made) if made and isinstance(server, HttpServer) else McpSource(server))
-    return tuple(sources)
+    return tuple(McpSource(server) for server in servers)

@@ -44,10 +44,11 @@ class _Server(BaseModel):
     """Common fields of both kinds of server.
 
     Attributes:
-        name: name of the server in logs, errors and the default ``tool_prefix``.
         timeout: seconds without a message after which a call fails; a progress notification restarts the time.
         connect_timeout: seconds for starting and connecting, and for listing the tools.
-        tool_prefix: prefix of the tools' names; by default the server's name and ``_``.
+        handshake: ``newest`` offers the newest protocol version first; ``initialize`` is for servers whose tools ask
+            people in the middle of a call (``ctx.elicit``), which no version since 2026-07-28 allows.
+        instructions: false keeps the server's description of its tools out of the system text.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -56,22 +57,16 @@ class _Server(BaseModel):
     timeout: Seconds = 60.0
     connect_timeout: Seconds = 30.0
     tool_prefix: str | None = None
+    handshake: Literal["newest", "initialize"] = "newest"
+    instructions: bool = True
 
     @property
     def prefix(self) -> str:
-        """Prefix of the names of the server's tools."""
         return f"{self.name}_" if self.tool_prefix is None else self.tool_prefix
 
 
 class IdentityToken(BaseModel):
-    """A token that AgentCore Identity gives for the caller of a run. It is sent in ``Authorization``.
-
-    Attributes:
-        provider: name of the credential provider.
-        scopes: scopes of the token.
-        flow: exchange of the caller's own token, consent of the person, or a token of the agent itself.
-        audiences, resources: further restrictions of the token.
-    """
+    """A token that AgentCore Identity gives for the caller of a run. It is sent in ``Authorization``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -83,14 +78,7 @@ class IdentityToken(BaseModel):
 
 
 class HttpServer(_Server):
-    """A server with the streamable HTTP transport.
-
-    Attributes:
-        url: its address.
-        headers: headers of every request.
-        headers_from: ``module:function`` that makes further headers for the caller of a run.
-        identity: the token that AgentCore Identity gives for the caller of a run.
-    """
+    """A server with the streamable HTTP transport. ``headers_from`` names a function that makes headers for a run."""
 
     url: HttpUrl
     headers: Mapping[str, str] = Field(default_factory=dict, repr=False)
@@ -133,11 +121,7 @@ _SERVERS: TypeAdapter[tuple[Server, ...]] = TypeAdapter(
 
 
 def parse_servers(text: str) -> tuple[Server, ...]:
-    """Parse a JSON list of servers.
-
-    Raises:
-        McpConfigError: the text is not a list of servers with different names. Its text names the wrong field.
-    """
+    """Parse a JSON list of servers with different names. The ``McpConfigError`` names the wrong field."""
     try:
         servers = _SERVERS.validate_json(text)
     except ValidationError as error:

@@ -1,282 +1,205 @@
-"""The tools of one MCP server, and the results of their calls.
+"""The tools of one MCP server, as a source of tools.
 
-Rules: the list of tools is cached until the server reports a change, until it is ``MAX_AGE`` old, or until the clocks
-show that this process was suspended, because a list from before a snapshot may be outdated. Text of a result stays
-text, and media become content parts. Links are described and never fetched, because a server must not choose the
-addresses that this process connects to.
+Rules:
+- Runs with equal headers share one session and one list of tools, so a token never reaches a request of another
+  caller. The number of sessions is bounded: the least recently used one without a call is closed.
+- A list is kept while the server reports changes, else until a call and for the time that the server names, and never
+  longer than ``MAX_AGE``.
+- A request is sent again once, in a new session, if the server has not processed it or if it changes nothing.
 
-Source: "Tools" in the Model Context Protocol specification.
+Source: "Tools" and "Caching" in the Model Context Protocol specification.
 """
 
 import asyncio
-import contextlib
 import logging
+import math
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, TypeVar
 
-from ag_ui.core import AudioPart, ContentPart, DataSource, DocumentPart, ImagePart, TextPart, VideoPart
 from ag_ui.core import Tool as ToolSpec
 from mcp import Client, MCPError
-from mcp_types import (
-    AudioContent,
-    BlobResourceContents,
-    CallToolResult,
-    ContentBlock,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-    TextResourceContents,
-)
+from mcp_types import ReadResourceResult
 from mcp_types import Tool as McpToolSpec
-from msgspec import Struct
 from pydantic import ValidationError
 
-from agui_container.ports import RunContext, Tool, ToolContent, ToolError
+from agui_container.ports import RunContext, ToolError
 from agui_container.runtime.log_values import format_fields
-from agui_container.tools.mcp.faults import MAX_MESSAGE_BYTES, McpFault, fault_of
-from agui_container.tools.mcp.messages import is_failed
-from agui_container.tools.mcp.servers import Server
-from agui_container.tools.mcp.session import McpConnection
-
-MEDIA: dict[str, type[ImagePart] | type[AudioPart] | type[VideoPart]] = {
-    "image": ImagePart,
-    "audio": AudioPart,
-    "video": VideoPart,
-}
-UNKNOWN = "application/octet-stream"
-
-NO_REASON = "the tool gave no reason."
-
-
-def content_of(result: CallToolResult) -> ToolContent:
-    """Return the content of a result.
-
-    Raises:
-        ToolError: the tool reported an error; the text is the server's.
-    """
-    parts = [_part(block) for block in result.content]
-    if is_failed(result):
-        raise ToolError(_text(parts) or NO_REASON)
-    return _text(parts) if all(isinstance(part, TextPart) for part in parts) else parts
-
-
-def _text(parts: Sequence[ContentPart]) -> str:
-    return "\n".join(part.text for part in parts if isinstance(part, TextPart))
-
-
-def _part(block: ContentBlock) -> ContentPart:
-    match block:
-        case TextContent(text=text):
-            return TextPart(text=text)
-        case ImageContent() | AudioContent():
-            return _media(block.data, block.mime_type)
-        case EmbeddedResource():
-            return _file(block.resource)
-        case ResourceLink():
-            description = f": {block.description}" if block.description else ""
-            return TextPart(text=f"[{block.title or block.name}]({block.uri}){description}")
-
-
-def _file(contents: TextResourceContents | BlobResourceContents) -> ContentPart:
-    if isinstance(contents, TextResourceContents):
-        return TextPart(text=contents.text)
-    return _media(contents.blob, contents.mime_type or UNKNOWN)
-
-
-def _media(data: str, mime_type: str) -> ContentPart:
-    source = DataSource(value=data, mime_type=mime_type)
-    return MEDIA.get(mime_type.partition("/")[0], DocumentPart)(source=source)
-
+from agui_container.tools.mcp.apps import AppFacts, result_for_app
+from agui_container.tools.mcp.connection import McpConnection, Send, SessionLost
+from agui_container.tools.mcp.headers import caller_headers
+from agui_container.tools.mcp.open_call import OpenCall
+from agui_container.tools.mcp.servers import HttpServer, Server
+from agui_container.tools.mcp.tool import McpTool
 
 logger = logging.getLogger(__name__)
 
-Request = Callable[[Client], Awaitable[CallToolResult]]
+T = TypeVar("T")
 
-MAX_TOOLS = 512
-"""Largest number of tools of one server. Further tools are left out with a warning in the log."""
-
-MAX_PAGES = 100
-"""Largest number of pages of a list of tools. A server may send pages without end, and empty ones among them."""
+MAX_SESSIONS = 100
+"""Maximum number of sessions of one server."""
 
 MAX_AGE = 300.0
-"""Seconds after which the tools are listed again, for servers that do not report changes."""
+"""Seconds after which the tools are listed again."""
 
-MAX_JUMP = 5.0
-"""Seconds that the wall clock may gain on the steady clock. A restored snapshot makes them differ by minutes."""
+MAX_INSTRUCTIONS = 4_000
+"""Characters of a server's instructions that reach the model."""
 
-
-class Clocks(NamedTuple):
-    """The wall clock and the steady clock, both in seconds. Tests replace them."""
-
-    wall: Callable[[], float] = time.time
-    steady: Callable[[], float] = time.monotonic
-
-
-class Listing(Struct, frozen=True):
-    """A list of tools, and the time of both clocks when it was requested."""
-
-    tools: tuple[Tool, ...]
-    wall: float
-    steady: float
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class McpSource:
-    """Tools of one server. Implements ``ports.ToolSource``."""
+    """Implements ``ports.ToolSource``. Raises ``McpConfigError`` for a function that cannot be imported."""
 
-    def __init__(self, server: Server, clocks: Clocks | None = None) -> None:
-        self._server = server
-        self._clocks = clocks or Clocks()
-        self._connection = McpConnection(server, self.drop_listing, self._clocks.steady)
-        self.listing: Listing | None = None
-        self._changes = 0
-        self._list_lock = asyncio.Lock()
+    def __init__(self, server: Server, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.server = server
+        self._make_headers = caller_headers(server)
+        self._monotonic = monotonic
+        self._offers: dict[tuple[tuple[str, str], ...], ServerTools] = {}
+        self._waiting: dict[str, OpenCall] = {}
 
     @property
     def name(self) -> str:
-        """The server's name in the configuration."""
-        return self._server.name
+        return self.server.name
 
-    async def tools(self, ctx: RunContext) -> Sequence[Tool]:  # noqa: ARG002 - as in the protocol
-        """Return the server's tools. Raises ``ToolError`` as ``list_tools``."""
-        return await self.list_tools()
+    async def tools(self, ctx: RunContext) -> Sequence[McpTool]:
+        return [tool for tool in await self._all_tools(ctx) if tool.app.for_model]
 
-    async def list_tools(self) -> Sequence[Tool]:
-        """Return the server's tools, with prefixed names.
+    async def tool_for_app(self, name: str, ctx: RunContext) -> McpTool:
+        """Return a tool by its name at the server. Raises ``ToolError`` if apps have no such tool."""
+        for tool in await self._all_tools(ctx):
+            if tool.remote_name == name and tool.app.for_apps:
+                return tool
+        raise ToolError(f"Apps of '{self.name}' have no tool named '{name[:64]}'.")
 
-        Raises:
-            ToolError: the server cannot be reached or cannot list its tools.
-        """
-        self._drop_stale_listing()
-        async with self._list_lock:
-            return self.listing.tools if self.listing else await self._list()
+    async def read_resource(self, uri: str, ctx: RunContext) -> Mapping[str, object]:
+        """Return a page that a listed tool names. Raises ``ToolError``."""
+        if uri not in {tool.app.resource_uri for tool in await self._all_tools(ctx)}:
+            raise ToolError(f"No tool of '{self.name}' names this resource.")
+
+        async def read(client: Client) -> ReadResourceResult:
+            async with asyncio.timeout(self.server.timeout):
+                return await client.read_resource(uri)
+
+        tools = self.tools_for(await self._make_headers(ctx))
+        try:
+            return result_for_app(await tools.request(read, is_repeatable=True))
+        except (MCPError, TimeoutError, ValidationError) as error:
+            ctx.logger.warning("MCP app not read %s", format_fields({"server": self.name}), exc_info=error)
+            raise ToolError(f"The MCP server '{self.name}' could not give this resource.") from error
+
+    async def _all_tools(self, ctx: RunContext) -> Sequence[McpTool]:
+        return await self.tools_for(await self._make_headers(ctx)).get()
 
     async def aclose(self) -> None:
-        """Close the session. The process of a ``StdioServer`` ends."""
-        self.drop_listing()
-        await self._connection.aclose()
+        while self._offers:
+            _, tools = self._offers.popitem()
+            connection = tools.close()
+            if connection is not None:
+                await connection.ended()
 
-    def retire(self) -> None:
-        """Close the session once it is unused. Tools that a run still has open a new one for each of their calls."""
-        self._connection.retire()
+    def tools_for(self, headers: Mapping[str, str] = NO_HEADERS) -> "ServerTools":
+        """Return the tools for callers with these headers."""
+        key, server = tuple(sorted(headers.items())), self.server
+        if isinstance(server, HttpServer):
+            server = server.model_copy(update={"headers": {**server.headers, **headers}})
+        found = self._offers.pop(key, None) or ServerTools(server, self._monotonic, self._waiting)
+        if len(self._offers) >= MAX_SESSIONS:
+            unused = next((key for key, each in self._offers.items() if not each.has_calls), None)
+            if unused is not None:
+                self._offers.pop(unused).close()
+        self._offers[key] = found  # the most recently used one is the last
+        return found
 
-    def drop_listing(self) -> None:
-        """Forget the list of tools, because it may have changed. The next run asks for it again."""
-        self._changes += 1
-        self.listing = None
 
-    def _drop_stale_listing(self) -> None:
-        if self.listing is None:
-            return
-        age, steady_age = self._clocks.wall() - self.listing.wall, self._clocks.steady() - self.listing.steady
-        if abs(age - steady_age) > MAX_JUMP:
-            self._connection.reset()
-            self.drop_listing()
-        elif age > MAX_AGE:
-            self.drop_listing()
+class ServerTools:
+    """The tools that a server offers to callers with equal headers, and its session for them."""
 
-    async def _list(self) -> Sequence[Tool]:
-        changes, wall, steady = self._changes, self._clocks.wall(), self._clocks.steady()
+    def __init__(self, server: Server, monotonic: Callable[[], float], waiting: dict[str, OpenCall]) -> None:
+        self._server = server
+        self._monotonic = monotonic
+        self._waiting = waiting
+        self._connection: McpConnection | None = None
+        self._tools: Sequence[McpTool] = ()
+        self._expires_at = -math.inf
+        self._lock = asyncio.Lock()
+        self._left_out: Sequence[str] = ()
+
+    @property
+    def has_calls(self) -> bool:
+        return self._connection is not None and bool(self._connection.calls)
+
+    @property
+    def connection(self) -> McpConnection:
+        """The session. Another one is opened if it has ended."""
+        if self._connection is None or self._connection.has_ended:
+            self._connection = McpConnection(self._server)
+        return self._connection
+
+    async def get(self) -> Sequence[McpTool]:
+        """Raise ``ToolError`` if the server cannot be reached or cannot list its tools."""
+        async with self._lock:
+            connection = self.connection
+            if connection.is_stale or self._monotonic() >= self._expires_at:
+                connection.is_stale, self._expires_at = False, -math.inf
+                self._tools, self._expires_at = await self._list()
+            return self._tools
+
+    async def request(self, send: Send[T], *, is_repeatable: bool = False, call: OpenCall | None = None) -> T:
+        """Send a request. It is ``is_repeatable`` if the server may process it twice. Raises as a connection does."""
         try:
-            specs = await self._connection.request(self._list_in_time, repeatable=True)
+            return await self.connection.request(send, call)
+        except SessionLost as lost:
+            if lost.is_processed and not is_repeatable:
+                raise
+        return await self.connection.request(send, call)
+
+    def close(self) -> McpConnection | None:
+        """Close the session. The next request opens another one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+        return connection
+
+    async def _list(self) -> tuple[Sequence[McpTool], float]:
+        """Return the tools of all pages, and the time until which they are kept."""
+        now, name = self._monotonic(), self._server.name
+        try:
+            tools, seconds = await self.request(self._read_pages, is_repeatable=True)
         except TimeoutError as error:
-            self._connection.back_off()
-            raise ToolError(f"The MCP server '{self.name}' did not answer in time.") from error
+            self.close()
+            raise ToolError(f"The MCP server '{name}' did not answer in time.") from error
         except (MCPError, ValidationError) as error:
-            logger.warning("MCP tools could not be listed %s", format_fields({"server": self.name}), exc_info=error)
-            self._connection.reset()
-            raise ToolError(f"The MCP server '{self.name}' could not list its tools.") from error
-        tools = tuple(McpTool(self._spec(tool), tool.name, self._server, self._connection) for tool in specs)
-        if changes == self._changes:
-            self.listing = Listing(tools, wall, steady)
-        return tools
+            logger.warning("MCP tools could not be listed %s", format_fields({"server": name}), exc_info=error)
+            raise ToolError(f"The MCP server '{name}' could not list its tools.") from error
+        return tools, now + seconds
 
-    async def _list_in_time(self, client: Client) -> list[McpToolSpec]:
-        """Return the tools of all pages, or of those that came in time."""
-        tools: list[McpToolSpec] = []
-        is_complete = False
-        try:
-            async with asyncio.timeout(self._server.connect_timeout):
-                is_complete = await self._read_pages(client, tools)
-        except TimeoutError:
-            if not tools:
-                raise
-        if not is_complete or len(tools) > MAX_TOOLS:
-            fields = {"server": self.name, "tools": min(len(tools), MAX_TOOLS)}
-            logger.warning("MCP tool list truncated %s", format_fields(fields))
-        return tools[:MAX_TOOLS]
+    async def _read_pages(self, client: Client) -> tuple[Sequence[McpTool], float]:
+        tools, cursor, seconds = list[McpToolSpec](), None, MAX_AGE
+        async with asyncio.timeout(self._server.connect_timeout):
+            while True:
+                page = await client.list_tools(cursor=cursor)
+                tools += page.tools
+                if "ttl_ms" in page.model_fields_set and not self.connection.reports_changes:
+                    seconds = min(seconds, page.ttl_ms / 1000)
+                cursor = page.next_cursor
+                if not cursor:
+                    break
+        text = (client.instructions or "").strip()[:MAX_INSTRUCTIONS] if self._server.instructions else ""
+        return [self._tool(each, text) for each in self._callable(tools)], seconds
 
-    async def _read_pages(self, client: Client, tools: list[McpToolSpec]) -> bool:
-        """Add the tools of all pages to ``tools``. Return true if the list ended within the limits.
+    def _callable(self, tools: Sequence[McpToolSpec]) -> Sequence[McpToolSpec]:
+        """Return the tools without those that only run as tasks, which would refuse every call."""
+        tasks = [tool.name for tool in tools if tool.execution and tool.execution.task_support == "required"]
+        if tasks and tasks != self._left_out:
+            fields = {"server": self._server.name, "tools": ", ".join(tasks)}
+            logger.warning("MCP tools left out, because they only run as tasks %s", format_fields(fields))
+        self._left_out = tasks
+        return [tool for tool in tools if tool.name not in tasks]
 
-        A cursor that is empty or repeats ends the list. A page without tools does not.
-        """
-        cursors: list[str | None] = [None]
-        while len(cursors) <= MAX_PAGES and len(tools) <= MAX_TOOLS:
-            page = await client.list_tools(cursor=cursors[-1])
-            tools += page.tools
-            if not page.next_cursor or page.next_cursor in cursors:
-                return True
-            cursors.append(page.next_cursor)
-        return False
-
-    def _spec(self, tool: McpToolSpec) -> ToolSpec:
-        return ToolSpec(
-            name=f"{self._server.prefix}{tool.name}",
-            description=tool.description or tool.title or tool.name,
-            parameters=tool.input_schema,
-        )
-
-
-class McpTool(Struct, frozen=True):
-    """One tool of a server. Implements ``ports.Tool``. ``remote_name`` is its name at the server."""
-
-    spec: ToolSpec
-    remote_name: str
-    server: Server
-    connection: McpConnection
-
-    async def call(self, arguments: Mapping[str, object], ctx: RunContext) -> ToolContent:  # noqa: ARG002 - as in McpSource.tools
-        """Call the tool at the server. If the task is cancelled, the server is asked to cancel the call.
-
-        Raises:
-            ToolError: the tool failed, sent no message within ``server.timeout``, or the connection was lost.
-        """
-        limit = asyncio.timeout(self.server.timeout)
-        try:
-            async with limit:
-                result = await self.connection.request(self._request(arguments, limit), repeatable=False)
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            text = f"{self.spec.name} did not respond for {self.server.timeout:g} seconds."
-            raise ToolError(text) from error
-        except MCPError as error:
-            raise ToolError(self._error_text(error)) from error
-        except ValidationError as error:  # a kind of result that the package does not know
-            raise ToolError(self._fault_text(McpFault.UNREADABLE)) from error
-        return content_of(result)
-
-    def _request(self, arguments: Mapping[str, object], limit: asyncio.Timeout) -> Request:
-        async def on_progress(progress: float, total: float | None, message: str | None) -> None:  # noqa: ARG001
-            with contextlib.suppress(RuntimeError):  # the call has already ended
-                limit.reschedule(asyncio.get_running_loop().time() + self.server.timeout)
-
-        return lambda client: client.call_tool(self.remote_name, dict(arguments), progress_callback=on_progress)
-
-    def _error_text(self, error: MCPError) -> str:
-        fault = fault_of(error)
-        return error.message.strip() or NO_REASON if fault is None else self._fault_text(fault)
-
-    def _fault_text(self, fault: McpFault) -> str:
-        match fault:
-            case McpFault.CONNECTION_LOST:
-                return f"The MCP server '{self.server.name}' went away; the call may or may not have been carried out."
-            case McpFault.SESSION_REFUSED:
-                return f"The MCP server '{self.server.name}' refused the session; the call was not carried out."
-            case McpFault.TOO_LARGE:
-                limit = f"{MAX_MESSAGE_BYTES:,} bytes"
-                return f"{self.spec.name} was carried out, but its result is too large: it has more than {limit}."
-            case McpFault.UNREADABLE:
-                return f"{self.spec.name} was carried out, but its result cannot be read."
+    def _tool(self, tool: McpToolSpec, instructions: str) -> McpTool:
+        name, description = f"{self._server.prefix}{tool.name}", tool.description or tool.title or tool.name
+        spec = ToolSpec(name=name, description=description, parameters=tool.input_schema)
+        facts = AppFacts.of(tool)
+        return McpTool(spec, tool.name, self._server, self.request, self._waiting, facts, instructions)

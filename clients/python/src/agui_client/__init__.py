@@ -17,33 +17,25 @@ from agui_client.errors import (
     ConnectionLostError,
     CredentialsError,
     Declined,
-    GoalsFailed,
     RunFailedError,
     RunRefusedError,
     UnsupportedError,
 )
 from agui_client.events import ToolCallEvent
-from agui_client.feedback import (
-    NEGATIVE_CATEGORIES,
-    POSITIVE_CATEGORIES,
-    Feedback,
-    FeedbackCategory,
-    FeedbackSentiment,
-    category_is_valid_for_sentiment,
-)
-from agui_client.goals import Goal, GoalRecord, GoalStatus
-from agui_client.interrupts import Approval, Decision
+from agui_client.feedback import Feedback
+from agui_client.interrupts import DECLINE, Approval, Decision
 from agui_client.session import Session
 from agui_client.session_options import LOCAL_URL, SessionOptions
 from agui_client.session_record import Outcome, SessionStatus
 from agui_client.sync_session import SyncSession
+from agui_core.commands import FeedbackCategory, FeedbackSentiment
+from agui_core.function_schema import ToolDefinitionError
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # a program that sets up no logging prints nothing
 
 __all__ = [
+    "DECLINE",
     "LOCAL_URL",
-    "NEGATIVE_CATEGORIES",
-    "POSITIVE_CATEGORIES",
     "AgentClientError",
     "Approval",
     "CancelTimeoutError",
@@ -57,10 +49,6 @@ __all__ = [
     "Feedback",
     "FeedbackCategory",
     "FeedbackSentiment",
-    "Goal",
-    "GoalRecord",
-    "GoalStatus",
-    "GoalsFailed",
     "Interrupt",
     "Outcome",
     "Reconnect",
@@ -73,10 +61,10 @@ __all__ = [
     "SigV4",
     "SyncSession",
     "ToolCallEvent",
+    "ToolDefinitionError",
     "UnsupportedError",
     "agentcore_url",
     "attachment",
-    "category_is_valid_for_sentiment",
     "client_tool",
     "new_session_id",
     "presigned_url",

@@ -4,6 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from agui_client.errors import ConnectionLostError
@@ -44,10 +45,12 @@ class Retry:
 
 
 class Backoff:
-    """The pauses of one piece of work."""
+    """The pauses of one piece of work. ``place`` names the server in messages."""
 
-    def __init__(self, retry: Retry) -> None:
+    def __init__(self, retry: Retry, place: str) -> None:
         self._retry = retry
+        self._place = place
+        self._cause: Exception | None = None
         self._attempts = 0
         self._failing_since = 0.0
 
@@ -60,29 +63,27 @@ class Backoff:
         """Begin with the first pause again, because a connection made progress."""
         self._attempts = 0
 
+    def lost(self, duration: str) -> ConnectionLostError:
+        """Return the error that says for how long there was no connection."""
+        return ConnectionLostError(f"No connection to {self._place}{duration}: {self._cause}", self._attempts)
+
     async def pause(self, cause: Exception, wake: asyncio.Event | None = None) -> None:
         """Wait before the next attempt. ``wake`` ends the pause, unless it was set before.
 
         Raises:
             ConnectionLostError: the last progress is too long ago.
         """
+        retry, now, self._cause = self._retry, time.monotonic(), cause
+        self._failing_since = self._failing_since if self._attempts else now
         self._attempts += 1
-        if self._attempts == 1:
-            self._failing_since = time.monotonic()
-        if time.monotonic() - self._failing_since >= self._retry.give_up_after:
-            duration = f" for {self._retry.give_up_after:g} s" if self._retry.give_up_after else ""
-            message = f"No connection{duration}: {cause}"
-            raise ConnectionLostError(message, self._attempts) from cause
-        longest = min(self._retry.max_delay, self._retry.initial_delay * 2 ** min(self._attempts - 1, 30))
+        if now - self._failing_since >= retry.give_up_after:
+            raise self.lost(f" for {retry.give_up_after:g} s" if retry.give_up_after else "") from cause
         # Half of the pause is fixed, so that clients of a server that restarts do not all connect at the same moment.
+        longest = min(retry.max_delay, retry.initial_delay * 2 ** min(self._attempts - 1, 30))
         delay = longest * random.uniform(0.5, 1)  # noqa: S311 - no secret
-        if self._retry.on_reconnect is not None:
-            self._retry.on_reconnect(Reconnect(self._attempts, delay, cause))
-        if wake is None or wake.is_set():
-            await asyncio.sleep(delay)
-            return
-        try:
+        if retry.on_reconnect is not None:
+            retry.on_reconnect(Reconnect(self._attempts, delay, cause))
+        end = asyncio.sleep(delay) if wake is None or wake.is_set() else wake.wait()
+        with suppress(TimeoutError):
             async with asyncio.timeout(delay):
-                await wake.wait()
-        except TimeoutError:
-            pass
+                await end

@@ -63,6 +63,11 @@ class Caller:
             self.session_id = new_session_id()
 
     @property
+    def place(self) -> str:
+        """The server's URL, for people. A function makes another one for each connection."""
+        return self.url if isinstance(self.url, str) else "the server"
+
+    @property
     def uses_websocket(self) -> bool:
         """True for a URL of WebSocket, and for a function, which makes such URLs."""
         return not isinstance(self.url, str) or urlsplit(self.url).scheme in {"ws", "wss"}

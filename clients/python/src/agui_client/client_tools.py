@@ -13,28 +13,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, get_type_hints, overload
+from typing import overload
 from uuid import uuid4
 
-from ag_ui.core import (
-    AudioPart,
-    ContentPart,
-    DocumentPart,
-    ImagePart,
-    TextPart,
-    Tool,
-    ToolCall,
-    ToolMessage,
-    VideoPart,
-)
-from docstring_parser import DocstringStyle, parse
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from pydantic.fields import FieldInfo
+from ag_ui.core import AudioPart, ContentPart, DocumentPart, ImagePart, TextPart, Tool, ToolCall, ToolMessage, VideoPart
+from pydantic import BaseModel
 from pydantic_core import to_json
 
 from agui_client.errors import Declined
 from agui_client.events import arguments_of
 from agui_client.own_thread import in_thread
+from agui_core.function_schema import ArgumentError, ArgumentSchema, ToolDefinitionError, parse_docstring
 
 Function = Callable[..., object]
 
@@ -70,10 +59,9 @@ class ClientToolResult(BaseModel):
         if (parts := _parts(self.output)) is not None:
             return ToolMessage(id=str(uuid4()), tool_call_id=self.tool_call_id, content=parts)
         text = self.output if isinstance(self.output, str) else to_json(self.output, fallback=str).decode()
-        if self.status is ClientToolResultStatus.SUCCESS:
-            return ToolMessage(id=str(uuid4()), tool_call_id=self.tool_call_id, content=text)
-        content = text if self.status is ClientToolResultStatus.DECLINED else f"Error: {text}"
-        return ToolMessage(id=str(uuid4()), tool_call_id=self.tool_call_id, content=content, error=text)
+        content = f"Error: {text}" if self.status is ClientToolResultStatus.ERROR else text
+        error = None if self.status is ClientToolResultStatus.SUCCESS else text
+        return ToolMessage(id=str(uuid4()), tool_call_id=self.tool_call_id, content=content, error=error)
 
 
 def _parts(output: object) -> list[ContentPart] | None:
@@ -90,7 +78,7 @@ class ClientTool:
         timeout: seconds after which a call counts as failed. None means that of the session.
 
     Raises:
-        ValueError: there is no description, or the parameters cannot be described.
+        ToolDefinitionError: there is no description, or the parameters cannot be described.
     """
 
     def __init__(
@@ -102,33 +90,25 @@ class ClientTool:
         input_schema: Mapping[str, object] | None = None,
         timeout: float | None = None,
     ) -> None:
-        documentation = parse(inspect.getdoc(fn) or "", DocstringStyle.GOOGLE)
+        summary, parameters = parse_docstring(fn)
         self._fn = fn
         self.name = name or str(getattr(fn, "__name__", ""))
         self.timeout = timeout
-        described = description or (documentation.description or "").strip()
-        if not described:
-            raise ValueError(f"{self.name} has no docstring: give a description.")
-        texts = {parameter.arg_name: parameter.description or "" for parameter in documentation.params}
-        self._arguments = None if input_schema is not None else _arguments_model(fn, self.name, texts)
-        schema = input_schema if self._arguments is None else self._arguments.model_json_schema()
-        self.spec = Tool(name=self.name, description=described, parameters=_without_titles(schema))
+        if not (description or summary):
+            raise ToolDefinitionError(f"'{self.name}' has no docstring: give a description.")
+        self._arguments = None if input_schema is not None else ArgumentSchema(fn, self.name, parameters)
+        schema = input_schema if self._arguments is None else self._arguments.schema
+        self.spec = Tool(name=self.name, description=description or summary, parameters=schema)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Call the function itself."""
         return self._fn(*args, **kwargs)
 
     async def run(self, arguments: Mapping[str, object]) -> object:
-        """Validate the arguments and call the function. Raises ``ValidationError``, and what the function raises."""
-        call = partial(self._fn, **self._validated(arguments))
+        """Validate the arguments and call the function. Raises ``ArgumentError``, and what the function raises."""
+        call = partial(self._fn, **(self._arguments.check(arguments) if self._arguments else arguments))
         result = call() if inspect.iscoroutinefunction(self._fn) else await in_thread(call)
         return await result if inspect.isawaitable(result) else result
-
-    def _validated(self, arguments: Mapping[str, object]) -> dict[str, object]:
-        if self._arguments is None:
-            return dict(arguments)
-        model = self._arguments.model_validate(arguments)
-        return {field.alias or name: getattr(model, name) for name, field in type(model).model_fields.items()}
 
 
 @overload
@@ -221,56 +201,8 @@ class ClientTools:
                 return ClientToolResultStatus.SUCCESS, await tool.run(arguments)
         except Declined as declined:
             return ClientToolResultStatus.DECLINED, str(declined) or "The user declined this call."
+        except ArgumentError as error:
+            return ClientToolResultStatus.ERROR, f"{name}: {error}"
         except Exception as error:  # noqa: BLE001 - the model reads it
-            return ClientToolResultStatus.ERROR, f"{name} {_reason(error, is_late=limit.expired())}"
-
-
-def _reason(error: Exception, *, is_late: bool) -> str:
-    """Say why a call failed."""
-    if is_late:
-        return "took too long."
-    if isinstance(error, ValidationError):
-        return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-    return f"failed: {str(error) or type(error).__name__}"
-
-
-def _arguments_model(fn: Function, name: str, texts: Mapping[str, str]) -> type[BaseModel]:
-    """A model of the parameters. Their names are aliases, because pydantic reserves some, such as ``copy``."""
-    hints = get_type_hints(fn, include_extras=True)
-    fields: dict[str, tuple[object, FieldInfo]] = {}
-    for index, parameter in enumerate(inspect.signature(fn).parameters.values()):
-        if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
-            raise ValueError(f"{name} has the parameter {parameter}: a client tool has named parameters only.")
-        hint = hints.get(parameter.name, object)
-        default = ... if parameter.default is parameter.empty else parameter.default
-        if isinstance(default, FieldInfo):
-            hint, default = Annotated[hint, default], default.default
-        described = (
-            Annotated[hint, Field(description=texts[parameter.name])] if _needs(hint, texts, parameter.name) else hint
-        )
-        fields[f"argument_{index}"] = (described, Field(default, alias=parameter.name))
-    try:
-        return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)  # type: ignore[call-overload, no-any-return]
-    except Exception as error:
-        raise ValueError(f"The parameters of {name} cannot be described: {error}") from error
-
-
-def _needs(hint: object, texts: Mapping[str, str], name: str) -> bool:
-    """True if the docstring describes the parameter, and its annotation does not."""
-    described = any(isinstance(each, FieldInfo) and each.description for each in getattr(hint, "__metadata__", ()))
-    return bool(texts.get(name)) and not described
-
-
-def _without_titles(schema: object) -> object:
-    """The schema without the titles that pydantic makes of names. A property may be named ``title``, too."""
-    if isinstance(schema, list):
-        return [_without_titles(each) for each in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    return {
-        key: {name: _without_titles(each) for name, each in value.items()}
-        if key in {"properties", "$defs"} and isinstance(value, Mapping)
-        else _without_titles(value)
-        for key, value in schema.items()
-        if not (key == "title" and isinstance(value, str))
-    }
+            reason = "took too long." if limit.expired() else f"failed: {str(error) or type(error).__name__}"
+            return ClientToolResultStatus.ERROR, f"{name} {reason}"

@@ -4,8 +4,6 @@ Rule: an error that the server sent keeps the server's code. An error of the net
 error is an ``AgentClientError``, but for a ``timeout`` of yours, which is Python's own ``TimeoutError``.
 """
 
-from collections.abc import Sequence
-
 
 class AgentClientError(Exception):
     """Base class of every error of this package."""
@@ -63,20 +61,6 @@ class CredentialsError(AgentClientError):
 
 class UnsupportedError(AgentClientError):
     """The server's capabilities do not name a feature that was asked for."""
-
-
-class GoalsFailed(AgentClientError):
-    """A turn ended without its goals.
-
-    Attributes:
-        thread_id: the conversation.
-        goals: types of the goals that failed.
-    """
-
-    def __init__(self, thread_id: str, goals: Sequence[str]) -> None:
-        super().__init__(f"The agent did not achieve: {', '.join(goals)}.")
-        self.thread_id = thread_id
-        self.goals = tuple(goals)
 
 
 class Declined(Exception):

@@ -1,17 +1,24 @@
 """Interrupts: a run stopped to ask, and the next run brings the answers.
 
 An approval is an interrupt that asks about one tool call. Its answer is a ``Decision``. Any other interrupt describes
-its answer by a JSON Schema, ``interrupt.response_schema``.
+its answer by a JSON Schema, ``interrupt.response_schema``. A question of an MCP server may also be answered by
+``DECLINE``.
 """
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from ag_ui.core import Interrupt, ResumeEntry, ToolCall
-from pydantic import BaseModel
+from ag_ui.core import Interrupt, ToolCall
 
 from agui_client.events import arguments_of
+
+ELICITATION: Final = "elicitation"
+"""Reason of an interrupt with a question of an MCP server."""
+
+DECLINE: Final[Mapping[str, object]] = {"action": "decline"}
+"""The answer that refuses what an MCP server asks. The server reads it, unlike an abandoned question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,8 @@ Answerer = Callable[[Interrupt], object]
 
 def approval_of(interrupt: Interrupt, call: ToolCall | None) -> Approval | None:
     """Return the approval that an interrupt asks for, or None if it asks for something else."""
+    if interrupt.reason == ELICITATION:  # a server's own field may have the name "approved"
+        return None
     schema = interrupt.response_schema or {}
     properties = schema.get("properties")
     asks = isinstance(properties, Mapping) and "approved" in properties
@@ -96,19 +105,3 @@ def approval_of(interrupt: Interrupt, call: ToolCall | None) -> Approval | None:
     except ValueError:
         arguments = None
     return Approval(interrupt, str(name or ""), arguments if isinstance(arguments, dict) else None)
-
-
-def answered(interrupt_id: str, payload: object) -> ResumeEntry:
-    """Make the entry of ``resume`` that answers an interrupt."""
-    if isinstance(payload, bool):
-        payload = Decision(payload)
-    if isinstance(payload, Decision):
-        payload = payload.payload
-    if isinstance(payload, BaseModel):
-        payload = payload.model_dump(mode="json", by_alias=True)
-    return ResumeEntry(interrupt_id=interrupt_id, status="resolved", payload=payload)
-
-
-def abandoned(interrupt_id: str) -> ResumeEntry:
-    """Make the entry of ``resume`` that abandons an interrupt."""
-    return ResumeEntry(interrupt_id=interrupt_id, status="cancelled")

@@ -1,14 +1,15 @@
-"""A conversation as text, as Markdown and as HTML.
+"""A conversation as Markdown and as HTML.
 
-Rule: the text of a message is escaped in HTML, and indented in the transcript, so that it cannot imitate the heading of
-another message. Markdown has it as it was written: show it with a renderer that runs no HTML.
+Rule: the text of a message is escaped in HTML, so that it cannot imitate the heading of another message. Markdown has
+it as it was written: show it with a renderer that runs no HTML.
 """
 
 import html
 from collections.abc import Iterator, Sequence
-from textwrap import indent
 
-from ag_ui.core import ActivityMessage, AssistantMessage, ContentPart, Message, ReasoningMessage, TextPart, ToolMessage
+from ag_ui.core import ActivityMessage, ContentPart, Message, ReasoningMessage, TextPart, ToolMessage
+
+from agui_core.turns import calls_of
 
 NAMES = {"user": "User", "assistant": "Assistant", "system": "System", "developer": "Developer"}
 
@@ -18,11 +19,6 @@ def text_of(content: str | Sequence[ContentPart] | None) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     return "\n".join(part.text if isinstance(part, TextPart) else f"[{part.type}]" for part in content)
-
-
-def transcript(messages: Sequence[Message]) -> str:
-    """Return the conversation as plain text, without reasoning."""
-    return "\n\n".join(f"{name}:\n{indent(text, '  ')}" for name, text in _entries(messages))
 
 
 def markdown(messages: Sequence[Message]) -> str:
@@ -43,21 +39,13 @@ def as_html(messages: Sequence[Message], title: str | None, status: str) -> str:
 
 def _entries(messages: Sequence[Message]) -> Iterator[tuple[str, str]]:
     """Name and text of each message that people read."""
-    names = {
-        call.id: call.function.name
-        for message in messages
-        if isinstance(message, AssistantMessage)
-        for call in message.tool_calls or ()
-    }
+    tools: dict[str, str] = {}
     for message in messages:
         if isinstance(message, ReasoningMessage | ActivityMessage):
             continue
+        tools |= {call.id: call.function.name for call in calls_of(message)}
+        calls = [f"[calls {call.function.name} {call.function.arguments}]" for call in calls_of(message)]
         if isinstance(message, ToolMessage):
-            yield f"Result of {names.get(message.tool_call_id, 'a tool')}", text_of(message.content)
-            continue
-        text = text_of(message.content)
-        if isinstance(message, AssistantMessage):
-            calls = [f"[calls {each.function.name} {each.function.arguments}]" for each in message.tool_calls or ()]
-            text = "\n".join(filter(None, [text, *calls]))
-        if text:
+            yield f"Result of {tools.get(message.tool_call_id, 'a tool')}", text_of(message.content)
+        elif text := "\n".join(filter(None, [text_of(message.content), *calls])):
             yield NAMES[message.role], text

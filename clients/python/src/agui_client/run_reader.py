@@ -2,59 +2,51 @@
 
 Rules:
 
-- Each event is delivered once and in order. The cursor is the number of the last delivered event, and a new connection
-  attaches after it. An event whose predecessor is missing counts as a drop.
+- The cursor is the number of the last event that has arrived, and a new connection attaches after it.
 - No input is run twice. It is sent again if no connection was made, or if the server names ``attach`` in its
   capabilities: such a server returns the run that has these ids. From any other server a run that has dropped is lost.
 - A run is cancelled by the server's command, and by closing the connection where the server has none.
 """
 
 import asyncio
+import json
 from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from uuid import uuid4
 
 from ag_ui.core import BaseEvent, RunAgentInput
 
 from agui_client.backoff import Backoff
-from agui_client.chunks import ChunkExpander
-from agui_client.errors import CancelTimeoutError, ConnectionDropped, ConnectionLostError, RunRefusedError
+from agui_client.errors import (
+    AgentClientError,
+    CancelTimeoutError,
+    ConnectionDropped,
+    ConnectionLostError,
+    RunRefusedError,
+)
 from agui_client.events import is_terminal, parse_event
 from agui_client.server import Server
-from agui_client.transport import Attach, Frame, Received
-
-MERGED = frozenset({"TEXT_MESSAGE_CONTENT", "TOOL_CALL_ARGS", "REASONING_MESSAGE_CONTENT"})
-"""Types of the events that a server may merge with the ones before."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunTarget:
-    """A run to start, or without ``input`` one that the server knows."""
-
-    thread_id: str
-    run_id: str
-    input: RunAgentInput | None = None
+from agui_client.transport import Frame, Received
+from agui_core.expander import Expander, IllegalEvent
 
 
 class RunReader:
-    """Reads one run. ``events`` may be left and called again: it continues after the last event.
+    """Reads one run, which ``run_input`` starts, or which the server knows. ``events`` continues after the last event.
 
     Attributes:
-        target: the run.
         has_ended: True after the event that ends the run, and after a cancel of a run that has no such event.
-        is_cancelled: True after ``cancel``.
     """
 
-    def __init__(self, server: Server, target: RunTarget) -> None:
-        self.target = target
+    def __init__(self, server: Server, thread_id: str, run_id: str, run_input: RunAgentInput | None = None) -> None:
         self.has_ended = False
+        self._ids = {"threadId": thread_id, "runId": run_id}
+        self._input = run_input
         self._server = server
-        self._backoff = Backoff(server.retry)
-        self._expander = ChunkExpander()
+        self._backoff = Backoff(server.retry, server.place)
+        self._expander = Expander(lambda: str(uuid4()))
         self._ready: deque[BaseEvent] = deque()
         self._cursor = 0
-        self._counts = True  # until an event shows that its server's numbers mean something else
         self._has_begun = False
         self._was_sent = False
         self._is_cut_off = False
@@ -62,15 +54,13 @@ class RunReader:
         self._limit: asyncio.Timeout | None = None
         self._must_end_by: float | None = None
 
-    @property
-    def _is_unnumbered(self) -> bool:
-        """True if the server has not numbered its first event, so that it is another one than AGUI Container."""
-        return self._has_begun and not self._cursor
-
-    @property
-    def is_cancelled(self) -> bool:
-        """True after ``cancel``."""
-        return self._cancelled.is_set()
+    def timeout_error(self, seconds: float) -> Exception:
+        """Return the error of a reading that has not ended in time: ``TimeoutError``, unless there is no connection."""
+        if self._backoff.is_retrying:
+            return self._backoff.lost(f" within {seconds:g} s")
+        if self._has_begun:
+            return TimeoutError(f"The agent's turn did not end within {seconds:g} s.")
+        return TimeoutError(f"{self._server.place} sent no event within {seconds:g} s.")
 
     async def events(self) -> AsyncGenerator[BaseEvent, None]:
         """Yield the events that have not been delivered yet.
@@ -102,67 +92,11 @@ class RunReader:
         self.has_ended = is_terminal(event)
         return event
 
-    async def cancel(self) -> None:
-        """Cancel the run at the server, and end the reading of a run that the server cannot cancel.
-
-        Raises:
-            CancelTimeoutError: the server did not confirm it in time.
-        """
-        if self.has_ended or self.is_cancelled:
-            return
-        self._cancelled.set()
-        if not self._was_sent and self.target.input is not None:
-            self.has_ended = True
-            return
-        seconds = self._server.retry.cancel_timeout
-        self._end_reading(asyncio.get_running_loop().time() + seconds)
-        try:
-            async with asyncio.timeout(seconds):
-                await self._send_cancel()
-        except TimeoutError as error:
-            raise self._not_cancelled() from error
-
-    async def _send_cancel(self) -> None:
-        """Send the command, and again after a failure: a cancel that arrives before its run is refused."""
-        command: Frame = {"type": "cancel", "threadId": self.target.thread_id, "runId": self.target.run_id}
-        not_found = 0
-        while not self.has_ended:
-            try:
-                if self._is_unnumbered or not await self._server.knows("cancel"):
-                    self._cut_off()
-                    return
-                await self._server.transport.command(command)
-            except (ConnectionDropped, RunRefusedError) as error:
-                is_not_found = isinstance(error, RunRefusedError) and error.code == "RUN_NOT_FOUND"
-                if isinstance(error, RunRefusedError) and not (error.retryable or is_not_found):
-                    raise
-                not_found += is_not_found
-                if not_found > 1 and self._limit is None:
-                    self.has_ended = True  # nobody reads the run, so its input is on its way no longer
-                await asyncio.sleep(self._server.retry.initial_delay)
-            else:
-                return
-
-    def _cut_off(self) -> None:
-        """End the reading now, because the server has no other cancel."""
-        self._is_cut_off = True
-        if self._limit is None:
-            self.has_ended = True  # nobody waits for an event
-        self._end_reading(asyncio.get_running_loop().time())
-
-    def _end_reading(self, when: float) -> None:
-        """Bound the wait for the end of a cancelled run."""
-        self._must_end_by = when
-        if self._limit is not None:
-            self._limit.reschedule(when)
-
-    def _request(self) -> RunAgentInput | Attach:
-        target = self.target
-        if target.input is not None and not self._has_begun and not (self.is_cancelled and self._was_sent):
-            self._was_sent = True
-            return target.input
-        self._was_sent = True
-        return Attach(target.thread_id, target.run_id, self._cursor)
+    def _request(self) -> str:
+        is_lost, self._was_sent = self._cancelled.is_set() and self._was_sent, True
+        if self._input is not None and not self._has_begun and not is_lost:
+            return self._input.model_dump_json(by_alias=True)
+        return json.dumps({"command": {"type": "attach", **self._ids, "after": self._cursor}, "id": 1})
 
     async def _receive(self, stream: AsyncGenerator[Received, None]) -> bool:
         """Read one event into ``_ready``. Return False at the end of the run or of the stream."""
@@ -182,32 +116,16 @@ class RunReader:
             self._limit = None
         if received is None:
             return False
-        if self._counts and not await self._is_next(received):
-            return True
+        self._cursor = received.seq or self._cursor
         self._has_begun = True
         self._backoff.reset()
-        self._ready.extend(self._expander.expand(parse_event(received.frame)))
+        try:
+            self._ready.extend(self._expander.expand(parse_event(received.frame)))
+        except IllegalEvent as error:
+            raise AgentClientError(f"The server sent an event that does not fit: {error}") from error
         return True
 
-    async def _is_next(self, received: Received) -> bool:
-        """Return False for an event that was delivered before.
-
-        Numbers of another server may mean something else. They are ignored from the first one on that does not count.
-
-        Raises:
-            ConnectionDropped: an event before this one is missing.
-        """
-        seq = received.seq
-        may_skip = self._server.transport.merges_deltas and received.frame.get("type") in MERGED
-        if seq is not None and (seq == self._cursor + 1 or (may_skip and seq > self._cursor)):
-            self._cursor = seq
-            return True
-        if seq is None or not await self._server.knows("attach"):
-            self._counts, self._cursor = False, 0
-            return True
-        if seq > self._cursor:
-            raise ConnectionDropped(f"The event after number {self._cursor} is missing.")
-        return False
+    # --- drops --------------------------------------------------------------------------------------------------------
 
     async def _recover(self, error: ConnectionDropped | RunRefusedError) -> None:
         """Wait before the next attempt, or raise the error that ends the run."""
@@ -227,7 +145,7 @@ class RunReader:
         """Raise ``ConnectionLostError`` if the server cannot continue a run. Ask until it says what it can do."""
         while True:
             try:
-                if not self._is_unnumbered and await self._server.knows("attach"):
+                if await self._server_knows("attach"):
                     return
             except (ConnectionDropped, RunRefusedError) as failure:
                 if isinstance(failure, RunRefusedError) and not failure.retryable:
@@ -236,6 +154,10 @@ class RunReader:
             else:
                 self.has_ended = True
                 raise ConnectionLostError(f"This server cannot continue a run: {error}", 1) from error
+
+    async def _server_knows(self, command: str) -> bool:
+        """Return False without a question for a server whose first event has no number: AGUI Container has them."""
+        return not (self._has_begun and not self._cursor) and await self._server.knows(command)
 
     def _is_temporary(self, error: ConnectionDropped | RunRefusedError) -> bool:
         """True for a drop, and after one for a refusal that says so, such as SHUTTING_DOWN. A first one is final."""
@@ -248,8 +170,59 @@ class RunReader:
     def _is_lost_by_cancel(self, error: Exception) -> bool:
         """True if the input of a cancelled run has not arrived at the server, or its connection was all there was."""
         is_not_found = isinstance(error, RunRefusedError) and error.code == "RUN_NOT_FOUND"
-        return is_not_found and self.is_cancelled and not self._has_begun and self.target.input is not None
+        return is_not_found and self._cancelled.is_set() and not self._has_begun and self._input is not None
+
+    # --- cancel -------------------------------------------------------------------------------------------------------
+
+    async def cancel(self) -> None:
+        """Cancel the run at the server, and end the reading of a run that the server cannot cancel.
+
+        Raises:
+            CancelTimeoutError: the server did not confirm it in time.
+        """
+        if self.has_ended or self._cancelled.is_set():
+            return
+        self._cancelled.set()
+        if not self._was_sent and self._input is not None:
+            self.has_ended = True
+            return
+        seconds = self._server.retry.cancel_timeout
+        self._end_reading(asyncio.get_running_loop().time() + seconds)
+        try:
+            async with asyncio.timeout(seconds):
+                await self._send_cancel()
+        except TimeoutError as error:
+            raise self._not_cancelled() from error
+
+    async def _send_cancel(self) -> None:
+        """Send the command, and again after a failure: a cancel that arrives before its run is refused."""
+        command: Frame = {"type": "cancel", **self._ids}
+        not_found = 0
+        while not self.has_ended:
+            try:
+                if not await self._server_knows("cancel"):
+                    self._is_cut_off = True
+                    self.has_ended = self._limit is None  # nobody waits for an event
+                    self._end_reading(asyncio.get_running_loop().time())
+                else:
+                    await self._server.transport.command(command)
+            except (ConnectionDropped, RunRefusedError) as error:
+                is_not_found = isinstance(error, RunRefusedError) and error.code == "RUN_NOT_FOUND"
+                if isinstance(error, RunRefusedError) and not (error.retryable or is_not_found):
+                    raise
+                not_found += is_not_found
+                if not_found > 1 and self._limit is None:
+                    self.has_ended = True  # nobody reads the run, so its input is on its way no longer
+                await asyncio.sleep(self._server.retry.initial_delay)
+            else:
+                return
+
+    def _end_reading(self, when: float) -> None:
+        """Bound the wait for the end of a cancelled run."""
+        self._must_end_by = when
+        if self._limit is not None:
+            self._limit.reschedule(when)
 
     def _not_cancelled(self) -> CancelTimeoutError:
         seconds = self._server.retry.cancel_timeout
-        return CancelTimeoutError(f"The server did not end run {self.target.run_id} within {seconds:g} s.")
+        return CancelTimeoutError(f"The server did not end run {self._ids['runId']} within {seconds:g} s.")

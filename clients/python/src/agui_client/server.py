@@ -27,6 +27,7 @@ class Server:
     def __init__(self, caller: Caller, retry: Retry) -> None:
         self.transport: Transport = WebSocketTransport(caller) if caller.uses_websocket else HttpTransport(caller)
         self.retry = retry
+        self.place = caller.place
         self._capabilities: AgentCapabilities | None = None
         self._commands: frozenset[str] | None = None
 
@@ -72,7 +73,7 @@ class Server:
 
     async def retrying(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Ask, and again after a drop or a refusal that is ``retryable``. Raises ``ConnectionLostError`` at last."""
-        backoff = Backoff(self.retry)
+        backoff = Backoff(self.retry, self.place)
         while True:
             try:
                 return await ask()

@@ -1,13 +1,13 @@
 """A session: one conversation with an agent behind an AG-UI server.
 
-Rule: everything that AG-UI defines works with any server. Threads, feedback, goals, cancel by command and the
+Rule: everything that AG-UI defines works with any server. Threads, feedback, cancel by command and the
 continuation after a drop are features of AGUI Container, and are used if the server's capabilities name them.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Iterable, Sequence
-from contextlib import aclosing
-from typing import Self, TypeVar, Unpack
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Self, Unpack
 from uuid import uuid4
 
 from ag_ui.core import (
@@ -23,23 +23,20 @@ from ag_ui.core import (
 from agui_client.backoff import Retry
 from agui_client.caller import Caller
 from agui_client.client_tools import ClientTools
-from agui_client.content import user_message
 from agui_client.conversation import Conversation
-from agui_client.errors import GoalsFailed, RunFailedError, UnsupportedError
+from agui_client.errors import RunFailedError
 from agui_client.events import ToolCallEvent
-from agui_client.feedback import Feedback, FeedbackCategory, FeedbackSentiment
-from agui_client.goals import Goal
+from agui_client.feedback import Feedback
 from agui_client.interrupts import Answerer, Approver
-from agui_client.run_reader import RunReader, RunTarget
+from agui_client.run_reader import RunReader
 from agui_client.server import Server
 from agui_client.session_options import LOCAL_URL, SessionOptions
 from agui_client.session_record import Outcome, SessionRecord, SessionStatus
 from agui_client.session_view import SessionView
 from agui_client.threads import apply_thread, message_id_of
 from agui_client.transport import Frame, Provided
-from agui_client.turn import Handlers, OnEvent, Turn
-
-T = TypeVar("T")
+from agui_client.turn import OnEvent, Turn, result_of
+from agui_core.commands import FeedbackCategory, FeedbackSentiment
 
 CLOSE_SECONDS = 2.0
 """Time that a new reading waits for the end of a reading that was left."""
@@ -91,23 +88,21 @@ class Session(SessionView):
         url: Provided = LOCAL_URL,
         thread_id: str | None = None,
         system_prompt: str | None = None,
-        goals: Sequence[Goal] | None = None,
         **options: Unpack[SessionOptions],
     ) -> Self:
         """Make a session whose first turn is the agent's.
 
         Args:
-            message: a text, a message or several. May be left out where there are goals.
+            message: a text, a message or several.
             url: as in ``Session``.
             thread_id: as in ``Session``.
             system_prompt: instructions for the agent. AGUI Container drops them unless its operator trusts callers.
-            goals: data that the agent must give in its first turn.
             options: see ``SessionOptions``.
         """
         session = cls(url, thread_id=thread_id, **options)
         if system_prompt is not None:
             session._record.conversation.add(SystemMessage(id=str(uuid4()), content=system_prompt))
-        session.send(user_message(message) if isinstance(message, str) else message, goals=goals)
+        session.send(message)
         return session
 
     @classmethod
@@ -168,27 +163,28 @@ class Session(SessionView):
         Without a handler interrupts wait in ``interrupts`` for ``answer()``.
 
         Raises:
-            TimeoutError: ``timeout`` is over.
+            TimeoutError: ``timeout`` is over. It is a ``ConnectionLostError`` if there is no connection then.
             RunFailedError: the run ended with RUN_ERROR.
-            GoalsFailed: the turn ended without its goals.
             RunRefusedError: the server refused the run. The next ``run()`` sends it again.
             ConnectionLostError: the server could not be reached, or cannot continue the run.
         """
         self._record.failure = None  # of an earlier run
-        self._turn = Turn(self, self._record, self.events, Handlers(on_event, on_approval, on_interrupt))
-        limit = asyncio.timeout(timeout)
-        try:
-            async with limit:
-                await self._turn.run()
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise TimeoutError(f"The agent's turn did not end within {timeout:g} s.") from None
+        self._turn = Turn(self, self._record)
+        async with self._until(_deadline(timeout), timeout):
+            while True:
+                async with aclosing(self.events()) as events:
+                    async for event in events:
+                        if on_event is not None:
+                            await result_of(on_event(event))
+                if self.status is SessionStatus.CLIENT_TOOL_TURN:
+                    await self._turn.run_client_tools()
+                else:
+                    await self._turn.ask(on_approval, on_interrupt)
+                if not self._record.draft.is_due:
+                    break
         if (failure := self._record.failure) is not None:
             retryable = (failure.metadata or {}).get("retryable") is True
             raise RunFailedError(failure.code, failure.message, retryable=retryable)
-        if self.status is SessionStatus.GOALS_FAILED:
-            raise GoalsFailed(self.thread_id, self._record.goals.failed)
         return self
 
     async def events(
@@ -201,17 +197,21 @@ class Session(SessionView):
             timeout: seconds up to the end of the run.
 
         Raises:
-            TimeoutError: ``timeout`` is over.
+            TimeoutError: ``timeout`` is over. It is a ``ConnectionLostError`` if there is no connection then.
             RuntimeError: the session is being read already.
         """
-        deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
+        deadline = _deadline(timeout)
         await self._acquire()
         try:
             reader = await self._open_run()
             if reader is None:
                 return
             async with aclosing(reader.events()) as events:
-                while (event := await _before(deadline, anext(events, None))) is not None:
+                while True:
+                    async with self._until(deadline, timeout):
+                        event = await anext(events, None)
+                    if event is None:
+                        break
                     yield self._apply(event)
             if self._record.is_reading:
                 self._record.end(Outcome.CANCELLED)
@@ -219,6 +219,20 @@ class Session(SessionView):
             if self._reader is None or self._reader.has_ended:
                 self._record.is_reading = False
             self._reading.release()
+
+    @asynccontextmanager
+    async def _until(self, deadline: float | None, seconds: float | None) -> AsyncGenerator[None, None]:
+        """End the work of the block at a time. Raises an error that says what was missing."""
+        limit = asyncio.timeout_at(deadline)
+        try:
+            async with limit:
+                yield
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            if self._reader is None:
+                raise TimeoutError(f"The agent's turn did not end within {seconds:g} s.") from None
+            raise self._reader.timeout_error(seconds or 0.0) from None
 
     async def cancel(self) -> None:
         """Cancel the agent's turn at the server. Nothing happens if it has ended.
@@ -253,10 +267,8 @@ class Session(SessionView):
         if not record.draft.is_due:
             record.is_reading = False
             return None
-        if record.draft.goals:
-            await self._check_goals()
         run_id = str(uuid4())
-        self._reader = RunReader(self._server, RunTarget(self.thread_id, run_id, record.run_input(run_id)))
+        self._reader = RunReader(self._server, self.thread_id, run_id, record.run_input(run_id))
         record.is_reading = True
         return self._reader
 
@@ -266,11 +278,6 @@ class Session(SessionView):
             call = self._record.conversation.call(event.tool_call_id)
             return event if call is None else ToolCallEvent.of(event, call)
         return event
-
-    async def _check_goals(self) -> None:
-        capabilities = await self.capabilities()
-        if capabilities is None or "goals" not in (capabilities.custom or {}):
-            raise UnsupportedError("The capabilities of this server do not name goals.")
 
     # --- features of the server ---------------------------------------------------------------------------------------
 
@@ -341,7 +348,7 @@ class Session(SessionView):
         apply_thread(self._record, thread)
         self._continuation_token = token if isinstance(token, str) else None
         if isinstance(active, str) and (self._reader is None or self._reader.has_ended):
-            self._reader = RunReader(self._server, RunTarget(self.thread_id, active))
+            self._reader = RunReader(self._server, self.thread_id, active)
             self._record.is_reading = True
         elif thread.get("waiting") or (self._record.interrupts and thread.get("messages")):
             await self._ask_for_interrupts()
@@ -353,19 +360,11 @@ class Session(SessionView):
             update={"messages": [], "state": None, "resume": None, "forwarded_props": {}}
         )
         self._record.interrupts = []
-        async with aclosing(RunReader(self._server, RunTarget(self.thread_id, run_id, empty)).events()) as events:
+        async with aclosing(RunReader(self._server, self.thread_id, run_id, empty).events()) as events:
             async for event in events:
                 if isinstance(event, RunFinishedEvent) and isinstance(event.outcome, RunFinishedInterruptOutcome):
                     self._record.interrupts = event.outcome.interrupts
 
 
-async def _before(deadline: float | None, awaited: Awaitable[T]) -> T:
-    """The result, if it comes before the deadline. Raises ``TimeoutError``."""
-    limit = asyncio.timeout_at(deadline)
-    try:
-        async with limit:
-            return await awaited
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        raise TimeoutError("The run did not end in time.") from None
+def _deadline(seconds: float | None) -> float | None:
+    return None if seconds is None else asyncio.get_running_loop().time() + seconds

@@ -1,6 +1,5 @@
 """All that is known of a session: its conversation, its open questions, and the draft of its next run."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -24,7 +23,6 @@ from ag_ui.core import (
 
 from agui_client.client_tools import ClientTools
 from agui_client.conversation import Conversation
-from agui_client.goals import Goal, Goals
 
 
 class SessionStatus(StrEnum):
@@ -34,7 +32,6 @@ class SessionStatus(StrEnum):
     AGENT_TURN = "agent_turn"
     CLIENT_TOOL_TURN = "client_tool_turn"
     USER_TURN = "user_turn"
-    GOALS_FAILED = "goals_failed"
 
 
 class Outcome(StrEnum):
@@ -53,7 +50,6 @@ class Draft:
     is_due: bool = False
     messages: list[Message] = field(default_factory=list)
     answers: list[ResumeEntry] = field(default_factory=list)
-    goals: Sequence[Goal] | None = None
 
 
 @dataclass
@@ -73,7 +69,6 @@ class SessionRecord:
     tools: ClientTools
     context: list[Context]
     forwarded_props: dict[str, object]
-    goals: Goals = field(default_factory=Goals)
     draft: Draft = field(default_factory=Draft)
     outcome: Outcome | None = None
     failure: RunErrorEvent | None = None
@@ -88,15 +83,10 @@ class SessionRecord:
             return SessionStatus.AGENT_TURN
         if self.pending_calls and not self.interrupts:
             return SessionStatus.CLIENT_TOOL_TURN
-        if self.goals.failed:
-            return SessionStatus.GOALS_FAILED
         return SessionStatus.USER_TURN if self.conversation.messages else SessionStatus.NOT_STARTED
 
     def run_input(self, run_id: str) -> RunAgentInput:
         """Make the input of the next run. Activities are no part of an input."""
-        props = dict(self.forwarded_props)
-        if self.draft.goals is not None:
-            props["goals"] = [goal.declaration for goal in self.draft.goals]
         return RunAgentInput(
             thread_id=self.thread_id,
             run_id=run_id,
@@ -105,14 +95,13 @@ class SessionRecord:
             state=self.conversation.state,
             tools=self.tools.specs,
             context=self.context,
-            forwarded_props=props,
+            forwarded_props=dict(self.forwarded_props),
             resume=self.draft.answers or None,
         )
 
     def apply(self, event: BaseEvent) -> None:
         """Take in an event of the run that is being read."""
         self.conversation.apply(event)
-        self.goals.apply(event)
         if isinstance(event, RunStartedEvent):
             self._begin()
         elif isinstance(event, RunFinishedEvent):
@@ -129,8 +118,6 @@ class SessionRecord:
 
     def _begin(self) -> None:
         """Forget what the run that has started takes over."""
-        if self.draft.goals is not None or not (self.pending_calls or self.interrupts):
-            self.goals.clear()
         self.draft = Draft()
         self.outcome = self.failure = None
         self.interrupts, self.pending_calls = [], []

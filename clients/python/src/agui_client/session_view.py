@@ -8,29 +8,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Self, TypedDict, Unpack
 
 from ag_ui.core import Context, Interrupt, Message, ResumeEntry, TokenUsage, Tool, ToolCall
+from pydantic import BaseModel
 
 from agui_client import rendering
 from agui_client.client_tools import ClientTool, ClientToolResult
 from agui_client.content import File, user_message
-from agui_client.goals import Goal, GoalRecord
-from agui_client.interrupts import abandoned, answered
+from agui_client.interrupts import Decision
 from agui_client.session_record import Draft, Outcome, SessionRecord, SessionStatus
+from agui_core.plaintext import render_plaintext
 
 
 class TurnOptions(TypedDict, total=False):
-    """Options of a turn. All may be left out, and all but ``goals`` hold for later turns, too.
+    """Options of a turn. All may be left out, and all hold for later turns, too.
 
     Attributes:
         context: replaces the session's context.
         client_tools: added to the session's.
         forwarded_props: added to the session's.
-        goals: data that the agent must give in this turn.
     """
 
     context: Iterable[Context]
     client_tools: Iterable[ClientTool | Tool]
     forwarded_props: Mapping[str, object]
-    goals: Sequence[Goal] | None
 
 
 class SessionView:
@@ -59,7 +58,7 @@ class SessionView:
     @property
     def transcript(self) -> str:
         """The conversation as plain text."""
-        return rendering.transcript(self.messages)
+        return render_plaintext(self.messages).rstrip("\n")
 
     @property
     def status(self) -> SessionStatus:
@@ -91,11 +90,6 @@ class SessionView:
         return self._record.conversation.usage
 
     @property
-    def goals(self) -> list[GoalRecord]:
-        """Goals of the last turn that declared some, with the data of those that are achieved."""
-        return self._record.goals.records
-
-    @property
     def interrupts(self) -> list[Interrupt]:
         """Questions of the agent that wait for an answer."""
         return list(self._record.interrupts)
@@ -112,11 +106,11 @@ class SessionView:
 
     # --- the next run -------------------------------------------------------------------------------------------------
 
-    def send(self, message: Message | Sequence[Message] | None = None, **options: Unpack[TurnOptions]) -> Self:
+    def send(self, message: str | Message | Sequence[Message] | None = None, **options: Unpack[TurnOptions]) -> Self:
         """Give the turn to the agent. The next ``run()`` or ``events()`` sends it.
 
         Args:
-            message: one message or several. May be left out where there are goals.
+            message: a text, a message or several.
             options: see ``TurnOptions``.
 
         Raises:
@@ -125,7 +119,8 @@ class SessionView:
         record = self._record
         if record.status is SessionStatus.AGENT_TURN:
             raise RuntimeError("It is the agent's turn: call run(), which also reads the end of a cancelled run.")
-        messages = [message] if message is not None and not isinstance(message, Sequence) else message or ()
+        given = user_message(message) if isinstance(message, str) else message
+        messages = [given] if given is not None and not isinstance(given, Sequence) else given or ()
         record.conversation.add(*messages)
         record.draft.messages.extend(messages)
         for tool in options.get("client_tools", ()):
@@ -133,7 +128,6 @@ class SessionView:
         if "context" in options:
             record.context = list(options["context"])
         record.forwarded_props.update(options.get("forwarded_props", {}))
-        record.draft.goals = options.get("goals")
         record.draft.is_due = True
         return self
 
@@ -152,13 +146,17 @@ class SessionView:
         Raises:
             ValueError: no such interrupt waits.
         """
-        self._check_waiting(interrupt_id)
-        return self._resume(answered(interrupt_id, payload))
+        if isinstance(payload, bool):
+            payload = Decision(payload)
+        if isinstance(payload, Decision):
+            payload = payload.payload
+        if isinstance(payload, BaseModel):
+            payload = payload.model_dump(mode="json", by_alias=True)
+        return self._resume(ResumeEntry(interrupt_id=interrupt_id, status="resolved", payload=payload))
 
     def abandon(self, interrupt_id: str) -> Self:
         """Abandon an interrupt, so that the agent continues without an answer. Raises as ``answer``."""
-        self._check_waiting(interrupt_id)
-        return self._resume(abandoned(interrupt_id))
+        return self._resume(ResumeEntry(interrupt_id=interrupt_id, status="cancelled"))
 
     def submit_client_tool_results(
         self, results: Iterable[ClientToolResult], client_tools: Iterable[ClientTool | Tool] = ()
@@ -167,7 +165,7 @@ class SessionView:
         for tool in client_tools:
             self._record.tools.register(tool)
         for result in results:
-            self._record.conversation.add_result(result.message)
+            self._record.conversation.add(result.message)
         self._record.draft.is_due = True
         return self
 
@@ -188,11 +186,9 @@ class SessionView:
             record.draft = Draft()
         return self
 
-    def _check_waiting(self, interrupt_id: str) -> None:
-        if all(interrupt.id != interrupt_id for interrupt in self._record.interrupts):
-            raise ValueError(f"No interrupt {interrupt_id!r} waits for an answer.")
-
     def _resume(self, entry: ResumeEntry) -> Self:
+        if all(interrupt.id != entry.interrupt_id for interrupt in self._record.interrupts):
+            raise ValueError(f"No interrupt {entry.interrupt_id!r} waits for an answer.")
         draft = self._record.draft
         draft.answers = [*(each for each in draft.answers if each.interrupt_id != entry.interrupt_id), entry]
         draft.is_due = True

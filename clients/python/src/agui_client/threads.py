@@ -3,10 +3,10 @@
 Source: ``docs/threads.md`` of AGUI Container.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 
-from ag_ui.core import ActivityMessage, Message
+from ag_ui.core import Message
 from pydantic import TypeAdapter
 
 from agui_client.session_record import SessionRecord, SessionStatus
@@ -24,8 +24,6 @@ def apply_thread(record: SessionRecord, thread: Frame) -> None:
         conversation.replace(_merged(conversation.messages, changed, order if isinstance(order, Sequence) else None))
     if "state" in thread:
         conversation.state = thread["state"]
-    if isinstance(goals := thread.get("goals"), Sequence):
-        record.goals.load(goal for goal in goals if isinstance(goal, Mapping))
     if "status" in thread:
         is_ours = thread["status"] == SessionStatus.CLIENT_TOOL_TURN
         record.pending_calls = conversation.open_calls if is_ours else []
@@ -41,13 +39,11 @@ def message_id_of(messages: Sequence[Message], message: str | int) -> str:
 
 
 def _merged(known: Sequence[Message], changed: Sequence[Message], order: Sequence[str] | None) -> list[Message]:
-    """Known messages with the changed ones in their places, and new ones at the end. Activities are not kept there."""
-    messages = {message.id: message for message in known}
-    messages.update((message.id, message) for message in changed)
+    """Known messages with the changed ones in their places, and new ones at the end."""
+    messages = {message.id: message for message in (*known, *changed)}
     if order is None:
         return list(messages.values())
-    activities = [message for message in known if isinstance(message, ActivityMessage) and message.id not in order]
-    return [messages[message_id] for message_id in order if message_id in messages] + activities
+    return [messages[message_id] for message_id in order if message_id in messages]
 
 
 @cache

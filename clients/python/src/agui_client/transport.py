@@ -1,22 +1,24 @@
 """One interface for runs and commands over HTTP and over WebSocket."""
 
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from ag_ui.core import RunAgentInput
+import httpx
+from httpx_sse import EventSource, ServerSentEvent
 
 from agui_client.errors import AgentClientError, ConnectionDropped, RunRefusedError
 from agui_client.events import parse_frame
 from agui_client.own_thread import in_thread
-from agui_client.sse import EventStreamParser
 
 Frame = dict[str, object]
 """An event, or the answer to a command, as JSON."""
 
 Provided = str | Callable[[], str | Awaitable[str]]
 """A value, or a function that makes one for each connection. A plain function may block, an ``async`` one may not."""
+
+EVENT_STREAM = "text/event-stream"
 
 RETRYABLE = frozenset({"SESSION_BUSY", "RATE_LIMIT_EXCEEDED", "INTERNAL_ERROR"})
 """Codes of AgentCore itself for which another attempt may succeed. AgentCore sends no ``retryable``."""
@@ -27,22 +29,8 @@ GATEWAY_STATUSES = frozenset({429, 502, 503, 504})
 MAY_HAVE_PASSED = frozenset({502, 504})
 """Statuses after which the server may have got the request."""
 
-SHOWN_BYTES = 500
-"""Bytes of another body that are shown in the message of an error."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attach:
-    """Read a run that the server knows, from the event after number ``after``."""
-
-    thread_id: str
-    run_id: str
-    after: int
-
-    @property
-    def command(self) -> Frame:
-        """The command of the server."""
-        return {"type": "attach", "threadId": self.thread_id, "runId": self.run_id, "after": self.after}
+SHOWN_CHARACTERS = 500
+"""Characters of another body that are shown in the message of an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +42,9 @@ class Received:
 
 
 class Transport(Protocol):
-    """Sends requests to one server."""
+    """Sends requests to one server: the JSON of a run's input, or of a command."""
 
-    merges_deltas: bool
-    """True if the server may merge adjacent deltas of one message. The merged one has the number of its last."""
-
-    def stream(self, request: RunAgentInput | Attach) -> AsyncGenerator[Received, None]:
+    def stream(self, request: str) -> AsyncGenerator[Received, None]:
         """Yield the events of a run up to its end, or up to the end of the connection.
 
         Raises:
@@ -103,17 +88,28 @@ def refusal(fields: Mapping[str, object]) -> RunRefusedError:
     )
 
 
+def unknown_command(command: Frame) -> RunRefusedError:
+    """Make the error of a command that the server has not understood."""
+    return RunRefusedError("UNKNOWN_COMMAND", f"The server does not know the command {command['type']}.")
+
+
 def refused_response(status: int, body: bytes) -> ConnectionDropped | RunRefusedError:
     """Make an error of a response that is no success: of the server's own if the body has one."""
     try:
-        for event in EventStreamParser().feed(body):
+        for event in events_in(body):
             return refusal(parse_frame(event.data))
     except AgentClientError:
         pass  # the body of a gateway or of another server has a format of its own
     if status in GATEWAY_STATUSES:
         return ConnectionDropped(f"A gateway answered with status {status}.", was_sent=status in MAY_HAVE_PASSED)
-    shown = " ".join(body[:SHOWN_BYTES].decode("utf-8", "replace").split())
+    shown = " ".join(body.decode("utf-8", "replace")[:SHOWN_CHARACTERS].split())
     return RunRefusedError(f"HTTP_{status}", f"The request was answered with status {status}: {shown or 'no reason'}")
+
+
+def events_in(body: bytes) -> Iterator[ServerSentEvent]:
+    """Return the Server-Sent Events of a text that has arrived."""
+    response = httpx.Response(200, headers={"Content-Type": EVENT_STREAM}, content=body)
+    return (event for event in EventSource(response).iter_sse() if event.data)
 
 
 def _text(value: object) -> str | None:

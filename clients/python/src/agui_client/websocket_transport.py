@@ -2,40 +2,29 @@
 
 Rules:
 
-- A socket serves one request at a time, because most events do not name their run. A command during a run takes a
-  socket of its own.
-- A socket is used again only if its server numbers events or answers commands: another server may end the socket with
-  its run, and a request on a socket that just closes could not be repeated.
+- Each request has a socket of its own, because most events do not name their run.
 - Frames may hold Server-Sent Events, too, because AWS's ``AGUIApp`` sends them.
 """
 
-import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
 from functools import partial
 from urllib.parse import urlsplit
 
-from ag_ui.core import RunAgentInput
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
-from websockets.protocol import State
 
 from agui_client.agentcore import is_presigned
 from agui_client.caller import Address, Caller
 from agui_client.errors import ConnectionDropped, RunRefusedError
 from agui_client.events import TERMINAL, parse_frame
 from agui_client.own_thread import in_thread
-from agui_client.sse import EventStreamParser
-from agui_client.transport import Attach, Frame, Received, refusal, refused_response
+from agui_client.transport import Frame, Received, events_in, refusal, refused_response, unknown_command
 
 CONNECT_SECONDS = 30.0
 PING_SECONDS = 15.0
 PONG_SECONDS = 10.0
-CLOSE_SECONDS = 1.0
-
-IDLE_SECONDS = 60.0
-"""Time that an unused socket stays open."""
 
 MAX_FRAME = 32_000_000
 """Bytes of a frame that the client takes."""
@@ -53,88 +42,51 @@ REFUSED = frozenset({1003, 1007})
 class WebSocketTransport:
     """Implements ``Transport`` over WebSocket."""
 
-    merges_deltas = True
-
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
-        self._idle: ClientConnection | None = None
-        self._idle_timer: asyncio.TimerHandle | None = None
-        self._is_reusable = False
         self._unanswered = 0
 
-    async def stream(self, request: RunAgentInput | Attach) -> AsyncGenerator[Received, None]:
+    async def stream(self, request: str) -> AsyncGenerator[Received, None]:
         """Yield the events of a run."""
-        sent = (
-            json.dumps({"command": request.command, "id": 1})
-            if isinstance(request, Attach)
-            else request.model_dump_json(by_alias=True)
-        )
-        async with self._socket() as socket:
-            await _send(socket, sent)
-            async for frame in _frames(socket):
-                if frame.get("control") == "error":
-                    raise refusal(frame)
-                if not isinstance(frame.get("type"), str):
-                    continue
-                received = _numbered(frame)
-                self._is_reusable = self._is_reusable or received.seq is not None
-                if frame["type"] in TERMINAL:
-                    self._keep(socket)
-                yield received
-                if frame["type"] in TERMINAL:
-                    return
+        async with aclosing(self._frames(request)) as frames:
+            async for frame in frames:
+                if isinstance(frame.get("type"), str):
+                    yield _numbered(frame)
+                    if frame["type"] in TERMINAL:
+                        return
 
     async def command(self, command: Frame) -> Frame:
         """Send a command, and return its result."""
         try:
-            return await self._ask(command)
+            async with aclosing(self._frames(json.dumps({"command": command, "id": 1}))) as frames:
+                async for frame in frames:
+                    if frame.get("control") == "result":
+                        return frame
+                    if frame.get("type") in TERMINAL:
+                        break
         except ConnectionDropped as error:
             self._unanswered += error.was_sent and command["type"] == "capabilities"
             if self._unanswered < UNANSWERED:
                 raise
-            raise _unknown(command) from error
-
-    async def _ask(self, command: Frame) -> Frame:
-        async with self._socket() as socket:
-            await _send(socket, json.dumps({"command": command, "id": 1}))
-            async for frame in _frames(socket):
-                if frame.get("control") == "error":
-                    raise refusal(frame)
-                if frame.get("control") == "result":
-                    self._is_reusable = True
-                    self._keep(socket)
-                    return frame
-                if frame.get("type") in TERMINAL:
-                    break
-        raise _unknown(command)
+        raise unknown_command(command)
 
     async def aclose(self) -> None:
-        """Close the unused socket."""
-        socket = self._take_idle()
-        if socket is not None:
-            await socket.close()
+        """Close nothing: a socket ends with its request."""
 
-    @asynccontextmanager
-    async def _socket(self) -> AsyncIterator[ClientConnection]:
-        """Give the idle socket, or a new one. It is closed afterwards, unless it is kept."""
-        socket = self._take_idle() or await self._connect()
+    async def _frames(self, request: str) -> AsyncGenerator[Frame, None]:
+        """Send a request, and yield frames until the socket closes. That raises an error."""
+        socket = await self._connect()
         try:
-            yield socket
+            await socket.send(request)
+            while True:
+                for frame in _frames_in(await socket.recv(decode=False)):
+                    if frame.get("control") == "error":
+                        raise refusal(frame)
+                    yield frame
+        except ConnectionClosed as error:
+            raise _closed(error) from error
         finally:
-            if socket is not self._idle:
-                socket.transport.abort()  # the closing handshake may take longer than the caller has time
-
-    def _take_idle(self) -> ClientConnection | None:
-        socket, self._idle = self._idle, None
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
-        return socket if socket is not None and socket.state is State.OPEN else None
-
-    def _keep(self, socket: ClientConnection) -> None:
-        if self._idle is not None or not self._is_reusable:
-            return
-        self._idle = socket
-        self._idle_timer = asyncio.get_running_loop().call_later(IDLE_SECONDS, socket.transport.abort)
+            socket.transport.abort()  # the closing handshake may take longer than the caller has time
 
     async def _connect(self) -> ClientConnection:
         address = await self._caller.address()
@@ -146,7 +98,6 @@ class WebSocketTransport:
                 open_timeout=CONNECT_SECONDS,
                 ping_interval=PING_SECONDS,
                 ping_timeout=PONG_SECONDS,
-                close_timeout=CLOSE_SECONDS,
                 max_size=MAX_FRAME,
                 compression=None,
             )
@@ -154,10 +105,6 @@ class WebSocketTransport:
             raise refused_response(error.response.status_code, bytes(error.response.body or b"")) from error
         except (OSError, TimeoutError, WebSocketException) as error:
             raise ConnectionDropped(f"The socket did not open: {error}", was_sent=False) from error
-
-
-def _unknown(command: Frame) -> RunRefusedError:
-    return RunRefusedError("UNKNOWN_COMMAND", f"The server does not know the command {command['type']}.")
 
 
 def _with_cursor(url: str) -> str:
@@ -175,26 +122,11 @@ async def _headers(address: Address, url: str) -> dict[str, str]:
     return {**address.headers, **signed}
 
 
-async def _send(socket: ClientConnection, text: str) -> None:
-    try:
-        await socket.send(text)
-    except ConnectionClosed as error:
-        raise _closed(error) from error
-
-
-async def _frames(socket: ClientConnection) -> AsyncGenerator[Frame, None]:
-    """Frames until the socket closes, which raises ``ConnectionDropped``, or ``RunRefusedError`` for a refusal."""
-    parser = EventStreamParser()
-    while True:
-        try:
-            data = await socket.recv(decode=False)
-        except ConnectionClosed as error:
-            raise _closed(error) from error
-        if data.lstrip().startswith(b"{"):
-            yield parse_frame(data.decode("utf-8", "replace"))
-        else:
-            for event in parser.feed(data):
-                yield parse_frame(event.data)
+def _frames_in(data: bytes) -> Iterator[Frame]:
+    if data.lstrip().startswith(b"{"):
+        yield parse_frame(data.decode("utf-8", "replace"))
+    else:
+        yield from (parse_frame(event.data) for event in events_in(data))
 
 
 def _numbered(frame: Frame) -> Received:

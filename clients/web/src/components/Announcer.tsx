@@ -1,8 +1,12 @@
 /** A status line for screen readers: an answer begins, the answer's text, a question for the user. */
 
 import { chat } from "../chat";
+import { plainText } from "../markdown/render";
 import type { ChatState } from "../state/types";
 import { useStore } from "../store";
+
+/** Length of an answer that is read aloud at once. */
+const MOST_CHARACTERS = 2000;
 
 export function Announcer() {
   const text = useStore(chat, announcement);
@@ -21,5 +25,6 @@ function announcement(state: ChatState): string {
   if (interrupts.length > 0 || pendingCalls.length > 0) return "The assistant waits for your answer.";
   if (run.status !== "finished") return "";
   const answer = state.messages.findLast(({ role }) => role === "assistant");
-  return typeof answer?.content === "string" ? `The assistant says: ${answer.content.slice(0, 2000)}` : "Done.";
+  const text = typeof answer?.content === "string" ? plainText(answer.content.slice(0, MOST_CHARACTERS)) : "";
+  return text === "" ? "Done." : `The assistant says: ${text}`;
 }

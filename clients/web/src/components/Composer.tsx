@@ -2,12 +2,13 @@
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type Attachment, contentOf, excess, type RefusedFile, readFiles, size } from "../attachments";
-import { chat, isLoaded, isRunning, send, sendQueued, stop } from "../chat";
+import { addressee, chat, isLoaded, isRunning, send, sendQueued, stop } from "../chat";
 import { queueOf, queues, setQueue } from "../message-queue";
 import { maxBodyBytes } from "../server";
 import { rootOf } from "../state/branches";
 import { textOf } from "../state/messages";
 import { useStore } from "../store";
+import { threads } from "../threads";
 import { Icon, IconButton } from "./icons";
 import { TOUCH, useMedia } from "./media";
 import { WaitingBar } from "./WaitingBar";
@@ -19,7 +20,8 @@ export function Composer() {
   const [problem, setProblem] = useState("");
   const isBusy = useStore(chat, isRunning);
   const isReady = useStore(isLoaded);
-  const conversation = useStore(chat, (state) => rootOf(state.threadId));
+  const threadId = useAddressee();
+  const conversation = rootOf(threadId);
   const isTouch = useMedia(TOUCH);
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
@@ -39,7 +41,7 @@ export function Composer() {
   };
   useDroppedFiles((files) => void add(files));
 
-  const canSend = isReady && (text.trim() !== "" || attachments.length > 0);
+  const canSend = text.trim() !== "" || attachments.length > 0;
   const submit = () => {
     if (!canSend) return;
     const content = contentOf(text.trim(), attachments);
@@ -61,7 +63,7 @@ export function Composer() {
       }}
     >
       <WaitingBar />
-      <QueuedMessages />
+      <QueuedMessages threadId={threadId} canSend={isReady && !isBusy} />
       {attachments.length > 0 && (
         <AttachmentList
           attachments={attachments}
@@ -127,22 +129,27 @@ export function Composer() {
 }
 
 function hint(isReady: boolean, isBusy: boolean, isWriting: boolean): string {
+  if (!isReady) return isWriting ? "Enter sends it when the thread is shown" : "";
   if (isBusy) return isWriting ? "Enter sends it after this answer" : "Esc stops";
-  return isReady ? "Enter sends" : "";
+  return "Enter sends";
 }
 
-/** Messages that wait for the end of the run. After a run that was stopped or has failed the user sends them. */
-function QueuedMessages() {
-  const threadId = useStore(chat, (state) => state.threadId);
+function useAddressee(): string {
+  useStore(isLoaded);
+  useStore(threads.selected);
+  return useStore(chat, addressee);
+}
+
+/** Messages that wait. After a run that was stopped or has failed the user sends them. */
+function QueuedMessages({ threadId, canSend }: { threadId: string; canSend: boolean }) {
   const waiting = useStore(queues, () => queueOf(threadId));
-  const isBusy = useStore(chat, isRunning);
   if (waiting.length === 0) return null;
   return (
     <ul class="queued" aria-label="Messages that wait">
-      {waiting.map((content, index) => (
+      {waiting.map(({ content }, index) => (
         <li key={index}>
           <span>{typeof content === "string" ? content : textOf({ id: "", role: "user", content }) || "Files"}</span>
-          {!isBusy && index === 0 && (
+          {canSend && index === 0 && (
             <button type="button" class="button" onClick={sendQueued}>
               Send now
             </button>

@@ -2,7 +2,7 @@
 
 import { useId } from "preact/hooks";
 import type { Draft, FieldError } from "../forms/answer";
-import { choicesOf, type Field, type Group, isGroup } from "../forms/fields";
+import { choicesOf, type Field, type Group, isGroup, linesOf } from "../forms/fields";
 
 interface FieldsProps {
   form: Field | Group;
@@ -55,15 +55,19 @@ interface LabelledFieldProps {
 function LabelledField({ field, value, error, onChange }: LabelledFieldProps) {
   const errorId = useId();
   const description = error === "" ? {} : { "aria-invalid": true, "aria-describedby": errorId };
+  const name = `${field.label}${field.isOptional ? " (optional)" : ""}`;
+  const isList = field.kind === "choices";
+  const Frame = isList ? "fieldset" : "label";
   return (
     <>
-      <label class={field.kind === "boolean" ? "field check" : "field"}>
-        {field.kind !== "boolean" && <span>{`${field.label}${field.isOptional ? " (optional)" : ""}`}</span>}
+      <Frame class={isList ? "field-group" : field.kind === "boolean" ? "field check" : "field"}>
+        {isList && <legend>{name}</legend>}
+        {!isList && field.kind !== "boolean" && <span>{name}</span>}
         <Control field={field} value={value} onChange={onChange} description={description} />
         {field.kind === "boolean" && <span>{field.label}</span>}
         {field.help !== "" && <small>{field.help}</small>}
         {field.kind === "lines" && <small>One a line</small>}
-      </label>
+      </Frame>
       {error !== "" && (
         <p class="field-error" role="alert" id={errorId}>
           {error}
@@ -96,13 +100,15 @@ function Control({ field, value, onChange, description }: ControlProps) {
       return (
         <select value={value} onChange={set} {...description}>
           <option value="">Choose…</option>
-          {choicesOf(field.schema).map((choice) => (
-            <option key={choice} value={choice}>
-              {choice}
+          {choicesOf(field.schema).map(({ text, label }) => (
+            <option key={text} value={text}>
+              {label}
             </option>
           ))}
         </select>
       );
+    case "choices":
+      return <Choices field={field} value={value} onChange={onChange} description={description} />;
     case "lines":
     case "json":
     case "text":
@@ -121,6 +127,31 @@ function Control({ field, value, onChange, description }: ControlProps) {
         />
       );
   }
+}
+
+/** One box to check for each item that a list may have. */
+function Choices({ field, value, onChange, description }: ControlProps) {
+  const choices = choicesOf(field.schema.items as Field["schema"]);
+  const chosen = new Set(linesOf(value));
+  const toggle = (text: string, isChosen: boolean) => {
+    const next = choices.filter((each) => (each.text === text ? isChosen : chosen.has(each.text)));
+    onChange(next.map((each) => each.text).join("\n"));
+  };
+  return (
+    <>
+      {choices.map(({ text, label }) => (
+        <label key={text} class="field check">
+          <input
+            type="checkbox"
+            checked={chosen.has(text)}
+            onChange={(event) => toggle(text, event.currentTarget.checked)}
+            {...description}
+          />
+          <span>{label}</span>
+        </label>
+      ))}
+    </>
+  );
 }
 
 function limit(value: unknown): number | undefined {

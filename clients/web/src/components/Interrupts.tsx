@@ -1,6 +1,6 @@
 /** Questions to the user: approvals and this page's own tools inside their calls, and forms at the end. */
 
-import type { Interrupt, ToolCall } from "@ag-ui/core";
+import type { Interrupt, ResumeEntry, ToolCall } from "@ag-ui/core";
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import { answer, answerCall, chat, isRunning } from "../chat";
@@ -49,13 +49,19 @@ export function isOpenClientCall(call: ToolCall, state: ChatState): boolean {
   return isClientTool(call.function.name) && openCalls(state.messages).some(({ id }) => id === call.id);
 }
 
-function InterruptCard({ interrupt }: { interrupt: Interrupt }) {
+interface InterruptCardProps {
+  interrupt: Interrupt;
+  onAnswer?: (entry: Omit<ResumeEntry, "interruptId">) => void;
+}
+
+/** One question. Without `onAnswer` it is one of the thread. */
+export function InterruptCard({ interrupt, onAnswer = (entry) => void answer(interrupt, entry) }: InterruptCardProps) {
   if (!isApproval(interrupt)) {
     return (
       <SchemaForm
         interrupt={interrupt}
-        onSubmit={(payload) => void answer(interrupt, { status: "resolved", payload })}
-        onCancel={() => void answer(interrupt, { status: "cancelled" })}
+        onSubmit={(payload) => onAnswer({ status: "resolved", payload })}
+        onCancel={() => onAnswer({ status: "cancelled" })}
       />
     );
   }
@@ -69,7 +75,7 @@ function InterruptCard({ interrupt }: { interrupt: Interrupt }) {
       why={why}
       preview={typeof preview === "string" ? preview : undefined}
       expiresAt={interrupt.expiresAt}
-      onDecide={(payload) => void answer(interrupt, { status: "resolved", payload })}
+      onDecide={(payload) => onAnswer({ status: "resolved", payload })}
     />
   );
 }

@@ -1,15 +1,13 @@
 /** A subagent: a lane of its own with everything that it does. */
 
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { LaneBlock } from "../state/blocks";
-import type { ChatState } from "../state/types";
+import type { Lane } from "../state/types";
 import { Icon } from "./icons";
-import { Blocks } from "./Messages";
 
 const STATUS = { running: "Working", finished: "Finished", suspended: "Waiting for you", failed: "Failed" };
 
-export function LaneView({ block, state }: { block: LaneBlock; state: ChatState }) {
-  const { lane, blocks } = block;
+export function LaneView({ lane, children }: { lane: Lane; children: ComponentChildren }) {
   const [isUnfolded, setUnfolded] = useState(true);
   return (
     <section class={`lane lane-${lane.status}`} aria-label={`Subagent ${lane.name}`}>
@@ -24,7 +22,7 @@ export function LaneView({ block, state }: { block: LaneBlock; state: ChatState 
       </button>
       {isUnfolded && (
         <div class="lane-body">
-          <Blocks blocks={blocks} state={state} />
+          {children}
           {lane.error !== undefined && <p class="call-error">{lane.error}</p>}
         </div>
       )}

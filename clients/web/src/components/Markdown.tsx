@@ -1,7 +1,6 @@
 /** A message's text, rendered while it streams. */
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { showDiagram } from "../markdown/diagram";
 import { render } from "../markdown/render";
 import { type MarkdownBlock, MarkdownStream } from "../markdown/stream";
 import { copyText } from "./copy";
@@ -26,9 +25,7 @@ function Block({ block, isLast }: { block: MarkdownBlock; isLast: boolean }) {
     if (node === null || isPlain) return;
     node.replaceChildren(render(block.tokens));
     if (isLast) return;
-    const removal = new AbortController();
-    decorate(node, removal.signal);
-    return () => removal.abort();
+    decorate(node);
   }, [raw, isPlain, isLast]);
   return isPlain ? (
     <div class="block plain" key="plain">
@@ -39,8 +36,8 @@ function Block({ block, isLast }: { block: MarkdownBlock; isLast: boolean }) {
   );
 }
 
-/** Add to a settled block what needs more code, until the signal: copy buttons, colours, diagrams, formulas. */
-function decorate(node: HTMLElement, signal: AbortSignal): void {
+/** Add to a settled block what needs more code: copy buttons, colours, formulas. */
+function decorate(node: HTMLElement): void {
   for (const table of node.querySelectorAll("table")) {
     const frame = Object.assign(document.createElement("div"), { className: "table-frame", tabIndex: 0 });
     frame.setAttribute("role", "group");
@@ -48,14 +45,14 @@ function decorate(node: HTMLElement, signal: AbortSignal): void {
     table.replaceWith(frame);
     frame.append(table);
   }
-  for (const pre of node.querySelectorAll("pre")) decorateCode(pre, signal);
+  for (const pre of node.querySelectorAll("pre")) decorateCode(pre);
   const formulas = [...node.querySelectorAll<HTMLElement>("[data-math]")];
   if (formulas.length > 0) {
     void import("../markdown/math").then(({ showMath }) => formulas.forEach(showMath));
   }
 }
 
-function decorateCode(pre: HTMLElement, signal: AbortSignal): void {
+function decorateCode(pre: HTMLElement): void {
   const code = pre.querySelector("code");
   if (code === null) return;
   const language = /language-([\w+#.-]+)/.exec(code.className)?.[1] ?? "";
@@ -76,6 +73,5 @@ function decorateCode(pre: HTMLElement, signal: AbortSignal): void {
   pre.setAttribute("role", "group");
   pre.setAttribute("aria-label", "Code");
   frame.append(bar, pre);
-  if (language === "mermaid") showDiagram(frame, bar, code.textContent ?? "", signal);
-  else if (language) void import("../markdown/highlight").then(({ highlight }) => highlight(code, language));
+  if (language) void import("../markdown/highlight").then(({ highlight }) => highlight(code, language));
 }

@@ -1,27 +1,21 @@
-/** The conversation: turns and their blocks. */
+/** The conversation: turns, and how they ended. */
 
 import type { Message } from "@ag-ui/core";
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { chat, isLoaded, isRunning, problem } from "../chat";
-import { arrange, type Block, type Turn } from "../state/blocks";
+import { arrange, type Turn } from "../state/blocks";
 import { rootOf } from "../state/branches";
-import { holdsMessages } from "../state/questions";
-import type { ChatState, Notice, RunEnding, RunFailure } from "../state/types";
+import type { ChatState, RunEnding, RunFailure } from "../state/types";
 import { useStore } from "../store";
 import { loadEarlier, openThread, tryAgain } from "../thread";
-import { Activity } from "./Activity";
 import { AnswerActions } from "./AnswerActions";
-import { Arguments } from "./Arguments";
+import { Blocks } from "./Blocks";
 import { EmptyState } from "./EmptyState";
 import { Interrupts, ReadOnly } from "./Interrupts";
 import { Icon } from "./icons";
-import { LaneView } from "./LaneView";
-import { Markdown } from "./Markdown";
-import { Reasoning } from "./Reasoning";
 import { Steps } from "./Steps";
 import { useStickyScroll } from "./scrolling";
-import { ToolCallView } from "./ToolCallView";
 import { UserMessageView } from "./UserMessageView";
 
 const SHOWN_TURNS = 40;
@@ -129,50 +123,6 @@ function TurnView({ turn, state, isLast, isReplay }: TurnProps) {
   );
 }
 
-export function Blocks({ blocks, state }: { blocks: readonly Block[]; state: ChatState }) {
-  return (
-    <>
-      {blocks.map((block) => (
-        <BlockView key={`${block.kind}-${block.key}`} block={block} state={state} />
-      ))}
-    </>
-  );
-}
-
-function BlockView({ block, state }: { block: Block; state: ChatState }) {
-  switch (block.kind) {
-    case "text":
-      return <Markdown text={block.message.content ?? ""} isOpen={state.open[block.message.id] === true} />;
-    case "reasoning":
-      return (
-        <Reasoning
-          text={block.message.content}
-          isOpen={state.open[block.message.id] === true}
-          time={state.times[block.message.id]}
-        />
-      );
-    case "call":
-      return <ToolCallView block={block} state={state} />;
-    case "activity":
-      return <Activity message={block.message} />;
-    case "lane":
-      return <LaneView block={block} state={state} />;
-    case "notice":
-      return <NoticeView notice={block.notice} />;
-  }
-}
-
-/** A line of its own, or a question with its answer. */
-function NoticeView({ notice: { text, answer } }: { notice: Notice }) {
-  if (answer === undefined) return <p class="notice">{text}</p>;
-  return (
-    <div class="answered" role="group" aria-label={text}>
-      <p>{text}</p>
-      {answer === "" ? <p class="call-decision">Not answered</p> : <Arguments text={answer} label="Your answer" />}
-    </div>
-  );
-}
-
 /** An animation while the run is open and no text arrives; in an open text it begins when the text pauses. */
 function Working({ state }: { state: ChatState }) {
   const last = state.messages.at(-1) as Message | undefined;
@@ -220,7 +170,7 @@ function Ending({ state, isReplay }: { state: ChatState; isReplay: boolean }) {
     );
   }
   if (status === "failed" && failure !== undefined) return <Failure failure={failure}>{again}</Failure>;
-  const isHeld = state.interrupts.some(holdsMessages) && state.messages.at(-1)?.role === "user";
+  const isHeld = state.interrupts.length > 0 && state.messages.at(-1)?.role === "user";
   return isHeld ? <p class="notice">This message is answered once you have decided.</p> : null;
 }
 

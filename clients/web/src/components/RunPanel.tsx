@@ -1,16 +1,15 @@
-/** The run: its status, goals, tokens, and the parts of the context window. */
+/** The run: its status, tokens, and the parts of the context window. */
 
 import type { TokenUsage } from "@ag-ui/core";
 import { chat } from "../chat";
 import { capabilities, customOf } from "../server";
 import { costOf } from "../state/cost";
-import type { ContextUse, Goal } from "../state/types";
+import type { ContextUse } from "../state/types";
 import { useStore } from "../store";
 import { count, duration } from "./format";
-import { Icon } from "./icons";
 
 export function RunPanel() {
-  const { run, goals, usage, context, threadId } = useStore(chat);
+  const { run, usage, context, threadId } = useStore(chat);
   const took = run.startedAt !== undefined && run.endedAt !== undefined ? run.endedAt - run.startedAt : undefined;
   return (
     <div class="facts">
@@ -23,7 +22,6 @@ export function RunPanel() {
           <Fact name="Thread id" value={threadId} isCode />
         </dl>
       </section>
-      {goals.length > 0 && <Goals goals={goals} />}
       <Tokens usage={usage} />
       {context !== undefined && <Context context={context} />}
     </div>
@@ -36,30 +34,6 @@ export function Fact({ name, value, isCode }: { name: string; value: string; isC
       <dt>{name}</dt>
       <dd>{isCode ? <code>{value}</code> : value}</dd>
     </div>
-  );
-}
-
-const MARKS = { pending: "target", achieved: "check", failed: "alert" } as const;
-
-function Goals({ goals }: { goals: readonly Goal[] }) {
-  return (
-    <section>
-      <h2>Goals</h2>
-      <ul class="goals" aria-label="Goals">
-        {goals.map((goal) => (
-          <li key={goal.type} class={`goal goal-${goal.status}`}>
-            <Icon name={MARKS[goal.status]} />
-            <span>
-              {goal.type}
-              <small>
-                {goal.reason === undefined ? goal.status : `${goal.status}: ${goal.reason.replaceAll("_", " ")}`}
-              </small>
-            </span>
-            {goal.data !== undefined && <code>{JSON.stringify(goal.data).slice(0, 300)}</code>}
-          </li>
-        ))}
-      </ul>
-    </section>
   );
 }
 

@@ -4,6 +4,7 @@ import type { Interrupt } from "@ag-ui/core";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { answerOf, type Draft, FieldError } from "../forms/answer";
 import { formOf, isGroup } from "../forms/fields";
+import { canDecline, DECLINE } from "../state/questions";
 import { Fields } from "./Fields";
 import { useQuestionFocus } from "./focus";
 import { Icon } from "./icons";
@@ -62,6 +63,11 @@ export function SchemaForm({ interrupt, onSubmit, onCancel }: SchemaFormProps) {
         <button type="button" class="button" onClick={onCancel}>
           Not now
         </button>
+        {canDecline(interrupt) && (
+          <button type="button" class="button" onClick={() => onSubmit(DECLINE)}>
+            Decline
+          </button>
+        )}
         <button type="submit" class="button primary">
           {link ? "Continue" : "Send"}
         </button>

@@ -6,7 +6,7 @@ import type { ThreadFacts } from "../connection/api";
 import { conversations, rootOf } from "../state/branches";
 import { useStore } from "../store";
 import { newThread, selectThread } from "../thread";
-import { threads } from "../threads";
+import { threads, titleOf } from "../threads";
 import { day } from "./format";
 import { Icon, IconButton } from "./icons";
 import { SignInButton } from "./SignInButton";
@@ -110,7 +110,7 @@ export function Sidebar({ onLeave, onHide }: SidebarProps) {
 
 /** The listed threads with these words in their titles, and what the server has found, the last changed first. */
 function matching(list: readonly ThreadFacts[], hits: readonly ThreadFacts[], words: string): ThreadFacts[] {
-  const titled = list.filter((thread) => threads.titleOf(thread).toLowerCase().includes(words));
+  const titled = list.filter((thread) => titleOf(thread).toLowerCase().includes(words));
   const all = new Map([...hits, ...titled].map((thread) => [thread.threadId, thread]));
   return [...all.values()].sort((one, other) => other.changedAt - one.changedAt);
 }

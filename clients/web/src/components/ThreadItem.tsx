@@ -5,7 +5,7 @@ import type { ThreadFacts } from "../connection/api";
 import { isFork } from "../state/branches";
 import { useStore } from "../store";
 import { newThread } from "../thread";
-import { threads } from "../threads";
+import { threads, titleOf } from "../threads";
 import { confirmed } from "./Dialog";
 import { shortened } from "./format";
 import { Icon, IconButton } from "./icons";
@@ -17,7 +17,7 @@ interface ThreadItemProps {
 
 export function ThreadItem({ branches, onOpen }: ThreadItemProps) {
   const thread = branches[0]!;
-  const name = threads.titleOf(thread);
+  const name = titleOf(thread);
   const shown = useStore(threads.selected, (id) => branches.find(({ threadId }) => threadId === id)?.threadId);
   const isSelected = shown !== undefined;
   const [isRenaming, setRenaming] = useState(false);
@@ -53,9 +53,6 @@ export function ThreadItem({ branches, onOpen }: ThreadItemProps) {
         <span class="thread-name">{name}</span>
         {branches.some(({ activeRunId }) => activeRunId !== undefined) && (
           <span class="spinner" role="img" aria-label="A run is open" />
-        )}
-        {thread.status === "goals_failed" && (
-          <span class="dot" role="img" aria-label="Goals failed" title="Goals failed" />
         )}
       </button>
       <span class="thread-actions">

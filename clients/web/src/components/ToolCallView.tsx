@@ -1,19 +1,19 @@
 /** One tool call: its arguments, the question about it, the decision, its result and time, and its subagents. */
 
 import type { ContentPart, ToolMessage } from "@ag-ui/core";
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { namedArguments } from "../forms/arguments";
 import { asText } from "../forms/fields";
 import type { Block } from "../state/blocks";
 import { rootOf } from "../state/branches";
-import type { CallPhase, ChatState } from "../state/types";
+import type { CallPhase, ChatState, Progress } from "../state/types";
 import type { Decision } from "./ApprovalCard";
 import { Arguments } from "./Arguments";
 import { ContentParts } from "./ContentParts";
 import { duration, oneLine } from "./format";
 import { CallQuestion, isOpenClientCall } from "./Interrupts";
 import { Icon } from "./icons";
-import { LaneView } from "./LaneView";
 import { LongText } from "./LongText";
 
 const PHASES: Record<Exclude<CallPhase, "decided">, string> = {
@@ -27,8 +27,15 @@ const PHASES: Record<Exclude<CallPhase, "decided">, string> = {
 
 type CallBlock = Extract<Block, { kind: "call" }>;
 
-export function ToolCallView({ block, state }: { block: CallBlock; state: ChatState }) {
-  const { call, state: progress, result, lanes } = block;
+interface ToolCallViewProps {
+  block: CallBlock;
+  state: ChatState;
+  /** The subagents of the call. */
+  children: ComponentChildren;
+}
+
+export function ToolCallView({ block, state, children }: ToolCallViewProps) {
+  const { call, state: progress, result } = block;
   const [isUnfolded, setUnfolded] = useState(false);
   const { name, arguments: text } = call.function;
   const decision = result?.metadata?.decision as Decision | undefined;
@@ -50,7 +57,8 @@ export function ToolCallView({ block, state }: { block: CallBlock; state: ChatSt
         </span>
         <Icon name="chevron" />
       </button>
-      {decision !== undefined && <DecisionLine decision={decision} text={text} />}
+      {shown === "running" && progress.progress !== undefined && <ProgressLine {...progress.progress} />}
+      {decision !== undefined && <DecisionLine decision={decision} text={text} isLate={progress.isLate === true} />}
       {isUnfolded && (
         <div class="call-body">
           <Arguments text={text} label={asRun === text ? "Arguments" : "Arguments as asked"} />
@@ -62,9 +70,17 @@ export function ToolCallView({ block, state }: { block: CallBlock; state: ChatSt
         <p class="call-error">{oneLine(result.error ?? textOf(result.content), 240)}</p>
       )}
       <CallQuestion call={call} state={state} />
-      {lanes.map((lane) => (
-        <LaneView key={lane.key} block={lane} state={state} />
-      ))}
+      {children}
+    </div>
+  );
+}
+
+function ProgressLine({ progress, total, message }: Progress) {
+  const text = message ?? (total === undefined ? String(progress) : `${progress} of ${total}`);
+  return (
+    <div class="call-progress">
+      {total !== undefined && <progress value={progress} max={total} aria-label="Progress" />}
+      <span>{oneLine(text, 240)}</span>
     </div>
   );
 }
@@ -97,14 +113,20 @@ function label(phase: ShownPhase, { state: progress }: CallBlock, { run, threadI
   return progress.phase === "waiting" || rootOf(threadId) !== threadId ? "Not decided" : "No result"; // a branch asks anew
 }
 
-/** Who has decided about the call, and what was changed. */
-function DecisionLine({ decision, text }: { decision: Decision; text: string }) {
+/** Who has decided about the call, and what was changed. An answer that came too late has changed nothing. */
+function DecisionLine({ decision, text, isLate }: { decision: Decision; text: string; isLate: boolean }) {
   const { approved, editedArgs, reason } = decision;
-  if (!approved) return <p class="call-decision">Denied by you{reason ? `: ${oneLine(reason, 240)}` : ""}</p>;
-  if (editedArgs === undefined) return <p class="call-decision">Approved by you</p>;
+  const [denied, allowed] = isLate
+    ? [
+        "Already decided by you in another tab or client: denied",
+        "Already decided by you in another tab or client: approved",
+      ]
+    : ["Denied by you", "Approved by you"];
+  if (!approved) return <p class="call-decision">{`${denied}${reason ? `: ${oneLine(reason, 240)}` : ""}`}</p>;
+  if (editedArgs === undefined) return <p class="call-decision">{allowed}</p>;
   return (
     <p class="call-decision">
-      Approved by you, edited
+      {`${allowed}, edited`}
       {changes(namedArguments(text) ?? {}, editedArgs).map(([name, before, after]) => (
         <span key={name} class="call-change">
           {" "}

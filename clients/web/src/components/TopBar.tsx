@@ -14,7 +14,7 @@ import {
 } from "../server";
 import { useStore } from "../store";
 import { setTheme, type Theme, theme } from "../theme";
-import { threads } from "../threads";
+import { threads, titleOf } from "../threads";
 import { count } from "./format";
 import { IconButton, type IconName } from "./icons";
 
@@ -32,7 +32,7 @@ export function TopBar({ hasMenu, onMenu, onInspector, isInspectorShown }: TopBa
   const selected = useStore(threads.selected);
   const name = useStore(threads.list, (list) => {
     const thread = list.find(({ threadId }) => threadId === selected);
-    return thread === undefined ? "New chat" : threads.titleOf(thread);
+    return thread === undefined ? "New chat" : titleOf(thread);
   });
   const chosen = useStore(theme);
   return (

@@ -6,12 +6,14 @@ import { storedFrames } from "../connection/api";
 import type { Frame } from "../connection/frames";
 import { capabilities, customOf } from "../server";
 import { type StoredTurn, storedFramesOf, storedTurns } from "../state/stored-trace";
-import { type Span, spansOf, turnsOf } from "../state/trace";
+import { type Span, type SpanKind, spansOf, turnsOf } from "../state/trace";
 import { useStore } from "../store";
 import { duration, shortened } from "./format";
 import { useRuns } from "./runs";
 
 const MOST_SPANS = 300;
+/** Kinds that are named, because the name of a span does not say them: a tool and its subagent often have one name. */
+const KINDS: ReadonlySet<SpanKind> = new Set(["tool", "subagent", "step"]);
 
 export function TracePanel() {
   const threadId = useStore(chat, (state) => state.threadId);
@@ -98,7 +100,10 @@ function Waterfall({ spans, isOpen }: { spans: readonly Span[]; isOpen: boolean 
         const took = (span.end ?? last) - span.start;
         return (
           <li key={index} class={`span span-${span.kind}`} style={{ "--depth": span.depth }}>
-            <span class="span-name">{span.name}</span>
+            <span class="span-name">
+              {KINDS.has(span.kind) && <span class="span-kind">{`${span.kind} `}</span>}
+              {span.name}
+            </span>
             {span.isTimed && (
               <>
                 <span class="span-time">{`${duration(took)}${span.end === undefined ? "…" : ""}`}</span>

@@ -3,7 +3,7 @@
 import { allowAll, chat, isRunning } from "../chat";
 import { isClientTool } from "../client-tools";
 import { openCalls } from "../state/messages";
-import { holdsMessages, isApproval } from "../state/questions";
+import { isApproval } from "../state/questions";
 import type { ChatState } from "../state/types";
 import { useStore } from "../store";
 import { openSteps } from "./ApprovalCard";
@@ -42,8 +42,7 @@ function describe({ interrupts, messages }: ChatState): string {
     return `${what} for your decision. A message is answered after it.`;
   }
   if (interrupts.length > 0) {
-    const isHeld = interrupts.some(holdsMessages);
-    return `The agent waits for your answer. A message ${isHeld ? "is answered after it" : "goes on without it"}.`;
+    return "The agent waits for your answer. A message is answered after it.";
   }
   const asks = openCalls(messages).some((call) => isClientTool(call.function.name));
   return asks ? "The assistant waits for your answer. A message goes on without it." : "";

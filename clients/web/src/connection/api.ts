@@ -1,6 +1,20 @@
-/** Requests to the routes for threads, runs, feedback and capabilities. */
+/**
+ * Commands for threads, runs, feedback and capabilities.
+ *
+ * Rule: they go to `/invocations`, because AgentCore passes nothing else on.
+ */
 
-import type { AgentCapabilities, Interrupt, Message, ResumeEntry, RunErrorEvent } from "@ag-ui/core";
+import {
+  type AgentCapabilities,
+  type BaseEvent,
+  EventType,
+  type Interrupt,
+  type Message,
+  type ResumeEntry,
+  type RunAgentInput,
+  type RunErrorEvent,
+  type RunFinishedEvent,
+} from "@ag-ui/core";
 import { endpoint, SESSION_HEADER, session } from "../config";
 import { authorization } from "../token";
 
@@ -19,13 +33,6 @@ export interface Feedback {
   sentiment: "positive" | "negative";
   categories?: string[];
   notes?: string;
-}
-
-export interface StoredGoal {
-  runId: string;
-  type: string;
-  status: "pending" | "achieved" | "failed";
-  data?: unknown;
 }
 
 /** What a question of the agent was answered with, after a message. Decisions on calls are with their results. */
@@ -52,7 +59,6 @@ export interface StoredThread extends ThreadFacts {
   before?: string;
   runs: Record<string, string>;
   state?: unknown;
-  goals: StoredGoal[];
   feedback: Feedback[];
   waiting: Interrupt[];
   answers: StoredAnswer[];
@@ -78,6 +84,8 @@ export class RequestError extends Error {
     readonly code: string,
     message: string,
     readonly requestId?: string,
+    /** Status of the answer; undefined if there was none, or if the answer had begun well. */
+    readonly status?: number,
   ) {
     super(message);
   }
@@ -99,73 +107,101 @@ export async function send(path: string, init: RequestInit = {}): Promise<Respon
 /** Parse a refusal, which is a stream of one RUN_ERROR event. */
 function refusal(body: string, status: number): RequestError {
   try {
-    const { code, message, metadata } = JSON.parse(body.replace(/^data: /, "")) as RunErrorEvent;
-    return new RequestError(code ?? "ERROR", message, metadata?.requestId as string | undefined);
+    return errorOf(JSON.parse(framesIn(body)[0] ?? body) as RunErrorEvent, status);
   } catch {
-    return new RequestError("ERROR", `The server answered with status ${status}.`);
+    return new RequestError("ERROR", `The server answered with status ${status}.`, undefined, status);
   }
 }
 
-async function json<T>(path: string, method = "GET", body?: unknown): Promise<T> {
-  const init: RequestInit = body === undefined ? { method } : { method, body: JSON.stringify(body) };
-  return (await (await send(path, init)).json()) as T;
+function errorOf({ code, message, metadata }: RunErrorEvent, status?: number): RequestError {
+  return new RequestError(code ?? "ERROR", message, metadata?.requestId as string | undefined, status);
 }
 
-/** Send a command of which there is no route. */
-async function command<T>(type: string, fields: Record<string, unknown>): Promise<T> {
-  const frames = await framesOf("invocations", {
-    method: "POST",
-    body: JSON.stringify({ command: { type, ...fields } }),
-  });
-  for (const frame of frames) {
-    const event = JSON.parse(frame) as { name?: string; value?: T; type: string };
-    if (event.type === "RUN_ERROR") throw refusal(frame, 200);
+/** Pauses before a command is sent again that AgentCore has refused, because its session begins. */
+const PAUSES_MS = [250, 500, 1000, 2000, 4000];
+
+/** True for a refusal of AgentCore itself, in its form for AG-UI or for other protocols. */
+function isSessionBusy(error: unknown): boolean {
+  const { status, code } = error as RequestError;
+  return status === 409 && (code === "SESSION_BUSY" || code === "ERROR");
+}
+
+/** Send a command, and return the events of its answer as the text that was sent. */
+function framesOf(type: string, fields: object): Promise<string[]> {
+  return invoke({ command: { type, ...fields } });
+}
+
+/** Run an input that is no turn of its thread, and return the end of the run. */
+export async function runAside(input: RunAgentInput): Promise<RunFinishedEvent> {
+  const end = JSON.parse((await invoke(input)).at(-1) ?? "{}") as BaseEvent;
+  if (end.type === EventType.RUN_ERROR) throw errorOf(end as RunErrorEvent);
+  if (end.type === EventType.RUN_FINISHED) return end as RunFinishedEvent;
+  throw new RequestError("ERROR", "The server did not answer the request.");
+}
+
+async function invoke(request: object): Promise<string[]> {
+  const body = JSON.stringify(request);
+  for (const pause of PAUSES_MS) {
+    try {
+      return await post(body);
+    } catch (error) {
+      if (!isSessionBusy(error)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, pause));
+    }
+  }
+  return post(body);
+}
+
+async function post(body: string): Promise<string[]> {
+  const response = await send("invocations", { method: "POST", body });
+  return framesIn(await response.text());
+}
+
+function framesIn(text: string): string[] {
+  return text.split("\n").flatMap((line) => (line.startsWith("data: ") ? [line.slice(6)] : []));
+}
+
+/** Send a command, and return its result. */
+async function command<T>(type: string, fields: object = {}): Promise<T> {
+  for (const frame of await framesOf(type, fields)) {
+    const event = JSON.parse(frame) as BaseEvent & { name?: string; value?: T };
+    if (event.type === EventType.RUN_ERROR) throw errorOf(event as RunErrorEvent);
     if (event.name === "command.result") return event.value as T;
   }
   throw new RequestError("ERROR", "The server did not answer the command.");
 }
 
-/** The events of a stream, as the text that was sent. */
-async function framesOf(path: string, init: RequestInit): Promise<string[]> {
-  const text = await (await send(path, init)).text();
-  return text.split("\n").flatMap((line) => (line.startsWith("data: ") ? [line.slice(6)] : []));
-}
-
-const id = encodeURIComponent;
 /** Messages that are loaded at a time. */
 const PAGE = 50;
-/** Threads that are searched with one request. */
+/** Threads that are searched with one command. */
 const SEARCHED = 25;
+
+type ThreadPage = { threads: ThreadFacts[]; next?: string };
 
 export const api = {
   ping: (signal: AbortSignal) => send("ping", { signal }),
-  threads: (page?: string) =>
-    json<{ threads: ThreadFacts[]; next?: string }>(page === undefined ? "threads" : `threads?page=${id(page)}`),
+  threads: (page?: string) => command<ThreadPage>("threads.list", { page }),
   /** Those threads of a page of the list that have a text in their titles or messages. */
-  search: (text: string, page?: string) =>
-    json<{ threads: ThreadFacts[]; next?: string }>(
-      `threads?limit=${SEARCHED}&text=${id(text)}${page === undefined ? "" : `&page=${id(page)}`}`,
-    ),
+  search: (text: string, page?: string) => command<ThreadPage>("threads.list", { limit: SEARCHED, text, page }),
   /** A thread with its last messages, or with those before a place. */
   thread: (threadId: string, before?: string) =>
-    json<StoredThread>(`threads/${id(threadId)}?limit=${PAGE}${before === undefined ? "" : `&before=${id(before)}`}`),
+    command<StoredThread>("threads.get", { threadId, limit: PAGE, before }),
   /** What waits for an answer in a thread. */
-  waiting: async (threadId: string) => (await json<StoredThread>(`threads/${id(threadId)}?messages=false`)).waiting,
-  rename: (threadId: string, title: string) => json<ThreadFacts>(`threads/${id(threadId)}`, "PATCH", { title }),
-  remove: (threadId: string) => json<object>(`threads/${id(threadId)}`, "DELETE"),
+  waiting: async (threadId: string) =>
+    (await command<StoredThread>("threads.get", { threadId, messages: false })).waiting,
+  rename: (threadId: string, title: string) => command<ThreadFacts>("threads.rename", { threadId, title }),
+  remove: (threadId: string) => command<object>("threads.delete", { threadId }),
   fork: (threadId: string, messageId: string, newThreadId?: string) =>
-    json<ThreadFacts>(`threads/${id(threadId)}/fork`, "POST", { messageId, newThreadId }),
-  feedback: (threadId: string, { messageId, ...rating }: Feedback) =>
-    json<Feedback>(`threads/${id(threadId)}/messages/${id(messageId)}/feedback`, "POST", rating),
-  runs: () => json<{ runs: RunFacts[] }>("runs"),
+    command<ThreadFacts>("threads.fork", { threadId, messageId, newThreadId }),
+  feedback: (threadId: string, rating: Feedback) => command<Feedback>("threads.feedback", { threadId, ...rating }),
+  runs: () => command<{ runs: RunFacts[] }>("runs.list"),
   latestRun: (threadId: string) => command<RunFacts>("runs.get", { threadId }),
-  capabilities: () => json<AgentCapabilities>("capabilities"),
+  capabilities: async () => (await command<{ capabilities: AgentCapabilities }>("capabilities")).capabilities,
 };
 
 /** Every event of a stored run, as the text that was sent. */
 export function storedFrames(threadId: string, runId: string): Promise<string[]> {
-  const path = `runs/${id(runId)}/events?threadId=${id(threadId)}`;
-  return framesOf(path, { headers: { Accept: "text/event-stream" } });
+  return framesOf("attach", { threadId, runId });
 }
 
 /** Recent runs of a thread that the server still has, the newest first. */

@@ -1,7 +1,7 @@
 /** The filled form as the value that a `responseSchema` asks for. */
 
 import { type Problem, problemOf } from "./checks";
-import { type Field, fieldsOf, type Group, isGroup, pointerOf, readText } from "./fields";
+import { type Field, fieldsOf, type Group, isGroup, isList, pointerOf, readText } from "./fields";
 import type { Schema } from "./simplify";
 
 /** The texts of the fields, by their pointers. */
@@ -54,7 +54,7 @@ function read(field: Field, draft: Draft): unknown {
   const { kind, schema, pointer, label, initial, isNullable, isRequired, keepsBefore, before } = field;
   const text = draft[pointer] ?? initial;
   if (text === initial && keepsBefore) return before;
-  if (text.trim() === "" && !(kind === "lines" && isRequired)) return isNullable ? null : undefined;
+  if (text.trim() === "" && !(isList(kind) && isRequired)) return isNullable ? null : undefined;
   try {
     return readText(kind, schema, text);
   } catch {

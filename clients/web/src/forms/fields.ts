@@ -13,7 +13,7 @@ export interface Field {
   name: string;
   label: string;
   help: string;
-  kind: "string" | "text" | "date" | "email" | "url" | "number" | "boolean" | "choice" | "lines" | "json";
+  kind: "string" | "text" | "date" | "email" | "url" | "number" | "boolean" | "choice" | "choices" | "lines" | "json";
   schema: Schema;
   /** True if its group cannot be answered without it. */
   isRequired: boolean;
@@ -114,13 +114,14 @@ function labelOf(schema: Schema, { path }: Place): string {
 
 /** Return the text of a value in a field. */
 export function textOf(kind: Field["kind"], value: unknown): string {
-  if (kind === "lines" && Array.isArray(value)) return value.map(asText).join("\n");
+  if (isList(kind) && Array.isArray(value)) return value.map(asText).join("\n");
   return kind === "json" ? JSON.stringify(value, null, 2) : asText(value);
 }
 
 /** Return the value of a field's text. Throws a `SyntaxError` for a text that is no JSON where it must be. */
 export function readText(kind: Field["kind"], schema: Schema, text: string): unknown {
-  if (kind === "choice") return (schema.enum as unknown[]).find((choice) => asText(choice) === text);
+  if (kind === "choice") return choiceAt(schema, text);
+  if (kind === "choices") return linesOf(text).map((line) => choiceAt(schema.items as Schema, line));
   if (kind === "boolean") return text === "true";
   if (kind === "number") return Number(text);
   if (kind === "lines")
@@ -128,7 +129,16 @@ export function readText(kind: Field["kind"], schema: Schema, text: string): unk
   return kind === "json" ? JSON.parse(text) : text;
 }
 
-function linesOf(text: string): string[] {
+/** True for a field whose text has one item of a list in each line. */
+export function isList(kind: Field["kind"]): boolean {
+  return kind === "lines" || kind === "choices";
+}
+
+function choiceAt({ enum: choices }: Schema, text: string): unknown {
+  return (choices as unknown[]).find((choice) => asText(choice) === text);
+}
+
+export function linesOf(text: string): string[] {
   return text
     .split("\n")
     .map((line) => line.trim())
@@ -168,14 +178,24 @@ function kindOf(schema: Schema): Field["kind"] {
       if (schema.format === "uri") return "url";
       return typeof schema.maxLength === "number" && schema.maxLength > LONG_TEXT ? "text" : "string";
     case "array":
+      if (isSchema(schema.items) && choicesOf(schema.items).length > 0) return "choices";
       return isSchema(schema.items) && LINES.includes(String(schema.items.type)) ? "lines" : "json";
     default:
       return "json";
   }
 }
 
-export function choicesOf(schema: Schema): readonly string[] {
-  return Array.isArray(schema.enum) ? schema.enum.map(asText) : [];
+export interface Choice {
+  text: string;
+  label: string;
+}
+
+export function choicesOf({ enum: choices, enumNames: names }: Schema): readonly Choice[] {
+  if (!Array.isArray(choices)) return [];
+  return choices.map((choice, index) => ({
+    text: asText(choice),
+    label: asText((Array.isArray(names) && names[index]) || choice),
+  }));
 }
 
 export function asText(value: unknown): string {

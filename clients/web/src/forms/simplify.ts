@@ -2,7 +2,8 @@
  * JSON Schemas as Pydantic and others write them, in the few forms that the fields of a form know.
  *
  * A local reference is replaced by its target, a choice between one schema and null by that schema, and `const` by an
- * `enum` of one value. A schema that has no simpler form stays as it is.
+ * `enum` of one value. A choice between constants, as MCP servers write titled options, becomes an `enum` with
+ * `enumNames`. A schema that has no simpler form stays as it is.
  */
 
 export type Schema = Record<string, unknown>;
@@ -29,6 +30,11 @@ export function simplify(schema: Schema, root: Schema, references = 0): Simplifi
     const only = simplify({ ...others[0], ...rest }, root, references + 1);
     return { schema: only.schema, isNullable: only.isNullable || others.length < alternatives!.length };
   }
+  if (others?.length && others.every(isConstant)) {
+    const names = others.map(({ const: value, title }) => (typeof title === "string" ? title : value));
+    const { schema: only } = withOneType({ ...rest, enum: others.map((each) => each.const), enumNames: names });
+    return { schema: only, isNullable: others.length < alternatives!.length };
+  }
   return withOneType(schema);
 }
 
@@ -38,6 +44,10 @@ function withOneType(schema: Schema): Simplified {
   const type = others.length === 1 ? { type: others[0] as unknown } : {};
   const choices = schema.const === undefined ? {} : { enum: [schema.const] };
   return { schema: { ...schema, ...type, ...choices }, isNullable: others.length < types.length };
+}
+
+function isConstant(alternative: unknown): alternative is Schema {
+  return isSchema(alternative) && alternative.const !== undefined;
 }
 
 /** Return the schema at a JSON pointer of the same document, and an empty one if there is none. */

@@ -87,6 +87,11 @@ export function render(tokens: Token[]): DocumentFragment {
   return purify.sanitize(marked.parser(tokens), CONFIG) as unknown as DocumentFragment;
 }
 
+/** The text of Markdown as it is read aloud. */
+export function plainText(text: string): string {
+  return (render(lex(text)).textContent ?? "").replace(/\s+/g, " ").trim();
+}
+
 // --- math ------------------------------------------------------------------------------------------------------------
 // The formula is the text of an element, and `math.ts` replaces that element when it is shown.
 

@@ -1,7 +1,7 @@
 /** Arrange the messages of a chat for display: turns, their blocks, and subagents nested in their tool calls. */
 
 import type { Message, ToolCall } from "@ag-ui/core";
-import { phaseOf } from "./reducer";
+import { callStateOf } from "./reducer";
 import type { CallState, ChatState, Lane, Notice, RunEnding } from "./types";
 
 type Role<R extends Message["role"]> = Extract<Message, { role: R }>;
@@ -78,7 +78,7 @@ export function arrange(state: ChatState): Turn[] {
         kind: "call",
         key: call.id,
         call,
-        state: state.calls[call.id] ?? stored(result),
+        state: state.calls[call.id] ?? callStateOf(result),
         ...(result === undefined ? {} : { result }),
         lanes: [],
       };
@@ -114,11 +114,4 @@ function groupNotices(notices: readonly Notice[]): Map<string | null, Notice[]> 
     groups.set(notice.afterMessageId, [...(groups.get(notice.afterMessageId) ?? []), notice]);
   }
   return groups;
-}
-
-/** The state of a call that was read from a stored thread. */
-function stored(result: Role<"tool"> | undefined): CallState {
-  if (result === undefined) return { phase: "running" };
-  const duration = result.metadata?.durationMs;
-  return { phase: phaseOf(result), ...(typeof duration === "number" ? { duration } : {}) };
 }

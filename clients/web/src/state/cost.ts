@@ -1,7 +1,13 @@
 /** What model calls cost, where the server knows the prices of their models. */
 
 import type { TokenUsage } from "@ag-ui/core";
-import type { Price } from "../server";
+
+/** US dollars for a million tokens. */
+export interface Price {
+  input: number;
+  output: number;
+  cachedInput?: number;
+}
 
 /** Return the cost in US dollars as people read it, or an empty text if a model has no price. */
 export function costOf(usage: readonly TokenUsage[], prices: Readonly<Record<string, Price>>): string {

@@ -1,11 +1,7 @@
-/** The CUSTOM events of this server: goals, context, notices for the user (docs/goals.md, docs/context.md, docs/models.md). */
+/** The CUSTOM events of this server: context, and notices for the user. */
 
 import type { Interrupt, ResumeEntry } from "@ag-ui/core";
-import type { ChatState, Goal } from "./types";
-
-interface GoalsDeclared {
-  goals: { type: string; status: Goal["status"] }[];
-}
+import type { ChatState, Progress } from "./types";
 
 interface ContextSnapshot {
   contextSize: number;
@@ -24,16 +20,10 @@ export function reduceCustom(
 ): ChatState {
   const data = fieldsOf(value);
   switch (name) {
-    case "goals.declared": {
-      const { goals } = data as unknown as GoalsDeclared;
-      return Array.isArray(goals) ? { ...state, goals: goals.map(({ type, status }) => ({ type, status })) } : state;
-    }
-    case "goal.achieved":
-      return withGoal(state, String(data.type), { status: "achieved", data: data.data });
-    case "goal.failed":
-      return withGoal(state, String(data.type), { status: "failed", reason: String(data.reason) });
     case "context.snapshot":
       return subagentRunId === undefined ? withContext(state, data as unknown as ContextSnapshot) : state;
+    case "tools.progress":
+      return withProgress(state, data as unknown as Progress & { toolCallId: string });
     default: {
       const text = noticeText(name, data);
       return text === undefined ? state : withNotice(state, text);
@@ -62,8 +52,11 @@ export function fieldsOf(value: unknown): Record<string, unknown> {
   return (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
 }
 
-function withGoal(state: ChatState, type: string, change: Partial<Goal>): ChatState {
-  return { ...state, goals: state.goals.map((goal) => (goal.type === type ? { ...goal, ...change } : goal)) };
+function withProgress(state: ChatState, { toolCallId, ...progress }: Progress & { toolCallId: string }): ChatState {
+  const call = state.calls[toolCallId];
+  return call?.phase === "running"
+    ? { ...state, calls: { ...state.calls, [toolCallId]: { ...call, progress } } }
+    : state;
 }
 
 function withContext(state: ChatState, snapshot: ContextSnapshot): ChatState {

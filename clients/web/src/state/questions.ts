@@ -1,7 +1,7 @@
 /** Questions of the agent: they wait for an answer, and their answers wait until all have one. */
 
 import type { Interrupt, ResumeEntry } from "@ag-ui/core";
-import { withAnswer } from "./custom";
+import { fieldsOf, withAnswer } from "./custom";
 import type { CallState, ChatState } from "./types";
 
 /** True if an interrupt asks for a decision on a call. */
@@ -9,9 +9,12 @@ export function isApproval({ reason, metadata }: Interrupt): boolean {
   return reason === "tool_call" && typeof metadata?.toolName === "string";
 }
 
-/** True if a message is answered after this question, because a call of the agent cannot end without the answer. */
-export function holdsMessages(interrupt: Interrupt): boolean {
-  return isApproval(interrupt) || interrupt.toolCallId !== undefined;
+/** The answer with which the user refuses what an MCP server asks. The server reads it, unlike a cancelled question. */
+export const DECLINE = { action: "decline" };
+
+/** True if an interrupt is a question of an MCP server that `DECLINE` is no value for. */
+export function canDecline({ reason, responseSchema }: Interrupt): boolean {
+  return reason === "elicitation" && fieldsOf(responseSchema?.properties).action === undefined;
 }
 
 /** Keep the forms that wait as questions without an answer, because a message is sent now. */

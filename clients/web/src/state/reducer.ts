@@ -4,7 +4,7 @@
  * Rule: functions here are pure. The time is an argument, and an event that does not fit the state is ignored.
  */
 
-import { type BaseEvent, type Event, EventType, type Message } from "@ag-ui/core";
+import { type BaseEvent, type Event, EventType, type Message, type ToolMessage } from "@ag-ui/core";
 import { immutableJSONPatch, type JSONPatchDocument } from "immutable-json-patch";
 import { changedPaths } from "./changes";
 import { reduceCustom } from "./custom";
@@ -194,8 +194,15 @@ function finishCall(state: ChatState, event: Of<EventType.TOOL_CALL_RESULT>, now
   };
 }
 
+/** The state of a call that was read from a stored thread. */
+export function callStateOf(result: ToolMessage | undefined): CallState {
+  if (result === undefined) return { phase: "running" };
+  const duration = result.metadata?.durationMs;
+  return { phase: phaseOf(result), ...(typeof duration === "number" ? { duration } : {}) };
+}
+
 /** The phase of a call that has a result. */
-export function phaseOf({ metadata, error }: Extract<Message, { role: "tool" }>): CallPhase {
+function phaseOf({ metadata, error }: Pick<ToolMessage, "metadata" | "error">): CallPhase {
   const decision = metadata?.decision as { approved?: unknown } | undefined;
   if (metadata?.denied === true || decision?.approved === false) return "denied";
   return metadata?.failed === true || error !== undefined ? "failed" : "done";

@@ -4,8 +4,8 @@ import type { RunFacts, StoredThread } from "../connection/api";
 import { answerText, fieldsOf, noticeText } from "./custom";
 import { openCalls } from "./messages";
 import { withWaiting } from "./questions";
-import { failureOf } from "./reducer";
-import { type ChatState, emptyChat, type Notice, type RunEnding, type RunState } from "./types";
+import { callStateOf, failureOf } from "./reducer";
+import { type CallState, type ChatState, emptyChat, type Notice, type RunEnding, type RunState } from "./types";
 
 /**
  * Return the chat of a thread.
@@ -20,13 +20,22 @@ export function chatOf(stored: StoredThread, runs: readonly RunFacts[]): ChatSta
     earlier: stored.before,
     runs: stored.runs,
     shared: { value: stored.state, changed: [] },
-    goals: latestGoals(stored),
     notices: noticesIn(stored),
     endings: endingsOf(runs),
     run: runOf(stored, runs[0]),
     pendingCalls: stored.status === "client_tool_turn" ? openCalls(stored.messages).map(({ id }) => id) : [],
   };
   return withWaiting(chat, stored.waiting);
+}
+
+/** Mark calls that were decided before the answer of this page came. */
+export function withLateAnswers(chat: ChatState, callIds: readonly string[]): ChatState {
+  const late = chat.messages.flatMap((message): [string, CallState][] =>
+    message.role === "tool" && callIds.includes(message.toolCallId)
+      ? [[message.toolCallId, { ...callStateOf(message), isLate: true }]]
+      : [],
+  );
+  return { ...chat, calls: { ...chat.calls, ...Object.fromEntries(late) } };
 }
 
 /** Lines of a conversation that are no messages. Those of the open run come with its events. */
@@ -61,9 +70,4 @@ function endingOf({ runId, status, error }: RunFacts): (RunEnding & { id: string
   if (status === "cancelled") return { id: runId, status };
   if (status !== "error") return undefined;
   return { id: runId, status: "failed", ...(error && { failure: failureOf(error) }) };
-}
-
-function latestGoals({ goals }: StoredThread): ChatState["goals"] {
-  const runId = goals.at(-1)?.runId;
-  return goals.filter((goal) => goal.runId === runId).map(({ type, status, data }) => ({ type, status, data }));
 }

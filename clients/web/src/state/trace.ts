@@ -6,8 +6,7 @@
 
 import type { RunAgentInput, TokenUsage } from "@ag-ui/core";
 import type { Frame } from "../connection/frames";
-import type { Price } from "../server";
-import { costOf } from "./cost";
+import { costOf, type Price } from "./cost";
 import { textOf } from "./messages";
 
 export type SpanKind = "run" | "model" | "tool" | "subagent" | "step" | "wait";

@@ -1,17 +1,27 @@
-/** The chat as data: AG-UI messages, and the state of calls, subagents, steps and goals. */
+/** The chat as data: AG-UI messages, and the state of calls, subagents and steps. */
 
 import type { Interrupt, Message, ResumeEntry, TokenUsage } from "@ag-ui/core";
 
 /** Phase of a tool call. A `waiting` call needs a decision of the user; a `decided` one has it, and it is not sent yet. */
 export type CallPhase = "streaming" | "running" | "waiting" | "decided" | "done" | "denied" | "failed";
 
+/** How far a running call has come, as its tool reports it. */
+export interface Progress {
+  progress: number;
+  total?: number;
+  message?: string;
+}
+
 export interface CallState {
   phase: CallPhase;
+  progress?: Progress;
   startedAt?: number;
   /** Milliseconds, as the server measured them, or as the page saw them. */
   duration?: number;
   /** What the user has decided, if it is not sent yet. */
   decision?: "Allowed" | "Denied" | "Answered";
+  /** True if it was decided before the answer of this page came. */
+  isLate?: true;
 }
 
 /** One subagent invocation. */
@@ -29,13 +39,6 @@ export interface Step {
   name: string;
   status: "running" | "finished";
   subagentRunId?: string;
-}
-
-export interface Goal {
-  type: string;
-  status: "pending" | "achieved" | "failed";
-  data?: unknown;
-  reason?: string;
 }
 
 export interface ContextUse {
@@ -98,7 +101,6 @@ export interface ChatState {
   lanes: Readonly<Record<string, Lane>>;
   steps: readonly Step[];
   shared: SharedState;
-  goals: readonly Goal[];
   notices: readonly Notice[];
   context?: ContextUse;
   usage: readonly TokenUsage[];
@@ -130,7 +132,6 @@ export function emptyChat(threadId: string): ChatState {
     lanes: {},
     steps: [],
     shared: { value: undefined, changed: [] },
-    goals: [],
     notices: [],
     usage: [],
     run: { status: "idle" },

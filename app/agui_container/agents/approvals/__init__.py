@@ -1,1 +1,0 @@
-"""Approval of tool calls by people."""

@@ -1,0 +1,123 @@
+"""Agents of Google's ADK, through ``ag-ui-adk``.
+
+Rules:
+
+- Sessions are in memory. The package drops a session that was not used for ``IDLE_SECONDS``. A thread whose session is
+  gone begins again from the client's earlier messages.
+- A root agent without ``AGUIToolset`` gets one, because the package offers the client's tools only there.
+- The package's call ``adk_request_confirmation`` is left out: its interrupt is that of the call that waits.
+"""
+
+import json
+from collections.abc import AsyncGenerator
+from functools import partial
+from typing import Any
+
+from ag_ui.core import (
+    BaseEvent,
+    Interrupt,
+    RunAgentInput,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    TokenUsage,
+    ToolCallArgsEvent,
+    ToolCallEndEvent,
+    ToolCallStartEvent,
+)
+from ag_ui_adk import ADKAgent, AGUIToolset
+from google.adk.agents import BaseAgent, LlmAgent
+from google.adk.events import Event
+from google.adk.sessions import InMemorySessionService, Session
+
+from agui_container.agents.frameworks.adapter import AdapterSource, call_question
+from agui_container.ports import RunContext, current_run
+
+CONFIRMATION = "adk_request_confirmation"
+IDLE_SECONDS = 3600
+NO_LIMIT = 1_000_000
+"""Runs at once and seconds of a run. The engine limits both."""
+
+
+def wrap(source: BaseAgent | ADKAgent, _: str) -> AdapterSource:
+    if isinstance(source, ADKAgent):
+        return AdapterSource(partial(translate, source))
+    sessions = CountingSessions()
+    adapter = ADKAgent(
+        adk_agent=with_client_tools(source),
+        app_name=source.name,
+        user_id_extractor=lambda request: request.thread_id,
+        session_service=sessions,
+        use_thread_id_as_session_id=True,
+        session_timeout_seconds=IDLE_SECONDS,
+        max_concurrent_executions=NO_LIMIT,
+        execution_timeout_seconds=NO_LIMIT,
+        emit_interrupt_outcome=True,
+    )
+
+    async def forget(thread: str) -> None:
+        await sessions.delete_session(app_name=source.name, user_id=thread, session_id=thread)
+
+    return AdapterSource(partial(translate, adapter), forget=forget)
+
+
+class CountingSessions(InMemorySessionService):  # type: ignore[misc]  # ADK has an environment of its own
+    """Sessions that count the tokens in events of models, which the package leaves out."""
+
+    async def append_event(self, session: Session, event: Event) -> Event:
+        used = event.usage_metadata
+        if used is not None:
+            counts = {"input_tokens": used.prompt_token_count, "output_tokens": used.candidates_token_count}
+            current_run().usage.append(TokenUsage(provider="adk", model=event.model_version or "unknown", **counts))
+        return await super().append_event(session, event)
+
+
+async def translate(adapter: ADKAgent, input: RunAgentInput, _: RunContext) -> AsyncGenerator[BaseEvent, None]:
+    questions: dict[str, str] = {}
+    execution = RunningExecution(adapter, input)
+    try:
+        async for event in adapter.run(input):
+            execution.find()
+            match event:
+                case ToolCallStartEvent() if event.tool_call_name == CONFIRMATION:
+                    questions[event.tool_call_id] = ""
+                case ToolCallArgsEvent() if event.tool_call_id in questions:
+                    questions[event.tool_call_id] += event.delta
+                case ToolCallEndEvent() if event.tool_call_id in questions:
+                    pass
+                case RunFinishedEvent(outcome=RunFinishedInterruptOutcome(interrupts=interrupts)):
+                    named = [of_waiting_call(each, questions.get(each.id)) for each in interrupts]
+                    yield event.model_copy(update={"outcome": RunFinishedInterruptOutcome(interrupts=named)})
+                case _:
+                    yield event
+    finally:
+        await execution.cancel()
+
+
+class RunningExecution:
+    """The package's task of a run. It goes on without a reader, so a stream that is closed early cancels it."""
+
+    def __init__(self, adapter: ADKAgent, input: RunAgentInput) -> None:
+        self._adapter = adapter
+        self._key = (input.thread_id, adapter._get_user_id(input), adapter._get_app_name(input))  # noqa: SLF001 - its key
+        self._execution: Any = None
+
+    def find(self) -> None:
+        found = self._adapter._active_executions.get(self._key)  # noqa: SLF001 - as above
+        self._execution = found or self._execution
+
+    async def cancel(self) -> None:
+        if self._execution is not None:
+            await self._execution.cancel()
+
+
+def of_waiting_call(interrupt: Interrupt, arguments: str | None) -> Interrupt:
+    if arguments is None:
+        return interrupt
+    call = json.loads(arguments)["originalFunctionCall"]
+    return call_question(call["id"], call["name"], json.dumps(call["args"]), interrupt.id)
+
+
+def with_client_tools(agent: BaseAgent) -> BaseAgent:
+    if not isinstance(agent, LlmAgent) or any(isinstance(tool, AGUIToolset) for tool in agent.tools):
+        return agent
+    return agent.clone(update={"tools": [*agent.tools, AGUIToolset()]})

@@ -1,1 +1,0 @@
-"""Tool calls of any agent: the tools of a run, their policy and their results."""

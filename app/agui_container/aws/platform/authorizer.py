@@ -1,0 +1,251 @@
+"""Inbound authorization of the data plane: SigV4, tokens, or none.
+
+Rules: a signature is computed again by botocore's own signer, over the headers that the client has signed and no
+others, and compared. A token is verified by the same code that verifies it in the container. A runtime has one of the
+two, never both. Every refusal is a ``PlatformRefusal``.
+
+Sources: Signature Version 4 as ``botocore.auth.SigV4Auth`` computes it, devguide ``runtime-oauth`` and
+``runtime-get-started-websocket``, ``customJWTAuthorizer`` of CreateAgentRuntime.
+"""
+
+import hashlib
+import hmac
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, NamedTuple, Protocol
+from urllib.parse import parse_qsl, urlsplit
+
+from botocore.auth import SigV4Auth  # type: ignore[import-untyped]
+from botocore.awsrequest import AWSRequest, HTTPHeaders  # type: ignore[import-untyped]
+from botocore.credentials import Credentials  # type: ignore[import-untyped]
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from agui_container.auth.claim_rules import ClaimRule, TokenRules
+from agui_container.aws.platform.errors import PlatformError, PlatformRefusal
+from agui_container.aws.platform.headers import USER_ID
+from agui_container.engine.clocks import SystemClock
+from agui_container.protocol.errors import AppError
+from agui_container.runtime.addresses import is_loopback
+
+SERVICE = "bedrock-agentcore"
+ALGORITHM = "AWS4-HMAC-SHA256"
+TIMESTAMP = "%Y%m%dT%H%M%SZ"
+SKEW_SECONDS = 300.0
+MAX_EXPIRES = 604_800
+CONTENT_HASH = "x-amz-content-sha256"
+UNSIGNED = "UNSIGNED-PAYLOAD"
+SIGNATURE = re.compile(rf"{ALGORITHM} +Credential=([^,\s]+), *SignedHeaders=([^,\s]+), *Signature=([0-9a-f]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class InboundCall:
+    """A request as it came, as far as authorization reads it: header names in lower case, path and query raw.
+
+    ``protocol_token`` is a bearer token in the subprotocol of a socket, which browsers send instead of a header.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    body: bytes = b""
+    protocol_token: str | None = None
+
+
+class InboundAuthorizer(Protocol):
+    """Decision about who may call."""
+
+    forwards_token: bool = False
+    """True if ``Authorization`` may reach the container."""
+
+    async def authorize(self, call: InboundCall) -> bool:
+        """Return True if the call has a user: then the container gets a workload token. Raises ``PlatformRefusal``."""
+
+    async def aclose(self) -> None:
+        return
+
+
+class NoAuthorizer(InboundAuthorizer):
+    """Admission of every caller but web pages of other machines, for a first try without credentials."""
+
+    async def authorize(self, call: InboundCall) -> bool:
+        origin = call.headers.get("origin")
+        if origin is not None and not is_loopback(urlsplit(origin).hostname or ""):
+            raise PlatformRefusal(PlatformError.ACCESS_DENIED, f"Pages of {origin} may not call without credentials.")
+        return USER_ID in call.headers
+
+
+# --- signatures -------------------------------------------------------------------------------------------------------
+
+
+class SignatureParts(NamedTuple):
+    credential: str
+    headers: str
+    signature: str
+    timestamp: str
+    expires: str
+
+
+class SignedRequestSigner(SigV4Auth):  # type: ignore[misc] # botocore has no types
+    """botocore's signer for a request that somebody has signed: no header of it is left out or added."""
+
+    def headers_to_sign(self, request: AWSRequest) -> HTTPHeaders:
+        signed = HTTPHeaders()
+        for name, value in request.headers.items():
+            signed[name.lower()] = value
+        return signed
+
+
+class SigV4Authorizer(InboundAuthorizer):
+    """Verifier of signatures in headers and in queries, made with the only key that may sign.
+
+    It refuses with ACCESS_DENIED, as AgentCore does for SigV4 runtimes. ``now`` tells the time in Unix seconds.
+    """
+
+    def __init__(self, access_key: str, secret_key: str, now: Callable[[], float] = time.time) -> None:
+        self._credentials = Credentials(access_key, secret_key)
+        self._now = now
+
+    async def authorize(self, call: InboundCall) -> bool:
+        if problem := self._problem(call):
+            raise PlatformRefusal(PlatformError.ACCESS_DENIED, problem)
+        return USER_ID in call.headers
+
+    def _problem(self, call: InboundCall) -> str | None:
+        parts = signature_parts(call)
+        if parts is None:
+            return "Missing Authentication Token"
+        access_key, date, region, service = [*parts.credential.split("/"), "", "", "", ""][:4]
+        if access_key != self._credentials.access_key:
+            return "The security token included in the request is invalid."
+        if service != SERVICE or not parts.timestamp.startswith(date):
+            return f"Credential should be scoped to the service {SERVICE} and to the day of the request."
+        return self._mismatch(call, parts, region) or expiry_problem(parts, self._now())
+
+    def _mismatch(self, call: InboundCall, parts: SignatureParts, region: str) -> str | None:
+        """Return what does not match: the body and its hash, or the request and its signature."""
+        signed = {name: call.headers.get(name, "") for name in parts.headers.split(";")}
+        if "host" not in signed:
+            return "'Host' must be a signed header."
+        if call.headers.get(CONTENT_HASH, UNSIGNED) not in (UNSIGNED, hashlib.sha256(call.body).hexdigest()):
+            return f"The header {CONTENT_HASH} does not match the body."
+        if not hmac.compare_digest(self._sign(call, signed, region, parts.timestamp), parts.signature):
+            return "The request signature we calculated does not match the signature you provided."
+        return None
+
+    def _sign(self, call: InboundCall, signed: Mapping[str, str], region: str, timestamp: str) -> str:
+        query = "&".join(pair for pair in call.query.split("&") if not pair.startswith("X-Amz-Signature="))
+        request = AWSRequest(call.method, f"http://{signed['host']}{call.path}?{query}", dict(signed), call.body)
+        request.context["timestamp"] = timestamp
+        signer = SignedRequestSigner(self._credentials, SERVICE, region)
+        signature: str = signer.signature(signer.string_to_sign(request, signer.canonical_request(request)), request)
+        return signature
+
+
+def signature_parts(call: InboundCall) -> SignatureParts | None:
+    """Return the parts of a signature, from the header or else from the query; None if there is none."""
+    if found := SIGNATURE.fullmatch(call.headers.get("authorization", "")):
+        credential, headers, signature = found.groups()
+        return SignatureParts(credential, headers, signature, call.headers.get("x-amz-date", ""), str(SKEW_SECONDS))
+    query = dict(parse_qsl(call.query))
+    if query.get("X-Amz-Algorithm") != ALGORITHM:
+        return None
+    names = ("Credential", "SignedHeaders", "Signature", "Date", "Expires")
+    return SignatureParts(*(query.get(f"X-Amz-{name}", "") for name in names))
+
+
+def expiry_problem(parts: SignatureParts, now: float) -> str | None:
+    try:
+        signed_at = datetime.strptime(parts.timestamp, TIMESTAMP).replace(tzinfo=UTC).timestamp()
+        expires = float(parts.expires)
+    except ValueError:
+        return "The time of the signature cannot be read."
+    if not 0 < expires <= MAX_EXPIRES or now < signed_at - SKEW_SECONDS or now > signed_at + expires:
+        return f"Signature expired: {parts.timestamp} is now {datetime.fromtimestamp(now, UTC).strftime(TIMESTAMP)}."
+    return None
+
+
+# --- tokens -----------------------------------------------------------------------------------------------------------
+
+Texts = tuple[Annotated[str, Field(min_length=1)], ...]
+
+
+class CustomJwtAuthorizer(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True)
+
+    discovery_url: str
+    allowed_audience: Texts = ()
+    allowed_clients: Texts = ()
+    allowed_scopes: Texts = ()
+    custom_claims: tuple[ClaimRule, ...] = ()
+
+
+class AuthorizerConfiguration(BaseModel):
+    """``authorizerConfiguration`` of a runtime, as CreateAgentRuntime takes it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    custom_jwt_authorizer: CustomJwtAuthorizer = Field(alias="customJWTAuthorizer")
+
+
+class JwtAuthorizer(InboundAuthorizer):
+    """Verifier of bearer tokens."""
+
+    forwards_token = True
+
+    def __init__(self, configuration: CustomJwtAuthorizer) -> None:
+        from agui_container.auth.jwt_authenticator import JwtAuthenticator  # noqa: PLC0415 - needs the extra `jwt`
+
+        rules = TokenRules(
+            configuration.allowed_audience,
+            configuration.allowed_clients,
+            configuration.allowed_scopes,
+            configuration.custom_claims,
+        )
+        self._configuration = configuration
+        self._authenticator = JwtAuthenticator(configuration.discovery_url, rules, SystemClock())
+
+    async def authorize(self, call: InboundCall) -> bool:
+        try:
+            kind, _, token = call.headers.get("authorization", "").partition(" ")
+            await self._authenticator.authenticate(token.strip() if kind.lower() == "bearer" else call.protocol_token)
+        except AppError as error:
+            row = PlatformError.__members__.get(error.code, PlatformError.INTERNAL_ERROR)
+            challenge = {"www-authenticate": f'Bearer resource_metadata="{metadata_url(call)}"'}
+            headers = challenge if row is PlatformError.UNAUTHORIZED else {}
+            raise PlatformRefusal(row, error.message, headers) from None
+        return True
+
+    def metadata(self, resource: str) -> Mapping[str, object]:
+        """Return the document that tells clients where tokens come from (RFC 9728)."""
+        scopes = self._configuration.allowed_scopes
+        return {
+            "resource": resource,
+            "authorization_servers": [self._configuration.discovery_url.partition("/.well-known/")[0]],
+            "bearer_methods_supported": ["header"],
+            **({"scopes_supported": scopes} if scopes else {}),
+        }
+
+    async def aclose(self) -> None:
+        await self._authenticator.aclose()
+
+
+def parse_configuration(text: str) -> CustomJwtAuthorizer:
+    """Parse the JSON of an ``authorizerConfiguration``. Raises ``ValueError`` naming the field."""
+    try:
+        return AuthorizerConfiguration.model_validate_json(text).custom_jwt_authorizer
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def metadata_url(call: InboundCall) -> str:
+    """Return the address of the metadata that tells a client where tokens come from."""
+    runtime = call.path.split("/")[2]
+    base = f"http://{call.headers.get('host', '')}/runtimes/{runtime}/invocations"
+    qualifier = dict(parse_qsl(call.query)).get("qualifier", "DEFAULT")
+    return f"{base}/.well-known/oauth-protected-resource?qualifier={qualifier}"

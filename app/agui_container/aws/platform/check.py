@@ -1,0 +1,348 @@
+"""The conformance run: situations in which each rule of the contract can be seen, one after the other.
+
+Rule: the check calls a container directly, as AgentCore does, so that nothing stands between the container and the
+judgement. A situation that fails leaves its rules as they are.
+"""
+
+import asyncio
+import json
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import httpx
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, WebSocketException
+from websockets.frames import Close, CloseCode
+
+from agui_container.aws.platform.containers import (
+    ContainerFactory,
+    ContainerFailure,
+    PingAnswer,
+    ProcessContainer,
+    container_client,
+    send_ping,
+)
+from agui_container.aws.platform.headers import REQUEST_ID, SESSION_ID
+from agui_container.aws.platform.inspection import Ids, PingJudge, RunJudge, StreamJudge, json_object, shown
+from agui_container.aws.platform.limits import PlatformLimits
+from agui_container.aws.platform.rules import RuleFindings
+from agui_container.aws.platform.sockets import FrameLimits, connect_container
+
+DEFAULT_PROMPT = "hello"
+SITUATION_SECONDS = 60.0
+IDLE_SECONDS = 4.5
+"""Seconds of idle pings: enough to see a time of whole seconds move three times."""
+
+FROZEN_SECONDS = 0.5
+START_POLL_SECONDS = 0.05
+CHECK_LIMITS = replace(PlatformLimits(), ping_seconds=0.1)
+
+SLOW_SECONDS = 1.0
+"""Seconds without an event behind which a run that comes in one piece was held back."""
+
+logger = logging.getLogger(__name__)
+
+
+async def check_container(
+    make_container: ContainerFactory,
+    *,
+    path: str = "/invocations",
+    prompt: str = DEFAULT_PROMPT,
+    limits: PlatformLimits = CHECK_LIMITS,
+) -> RuleFindings:
+    """Bring new containers into all situations, with a user message, and return what was found."""
+    findings = RuleFindings()
+    async with container_client() as http:
+        check = ContainerCheck(findings, http, path, prompt, limits)
+        async with check.session(make_container) as first:
+            if first is not None:
+                async with check.session(make_container) as second:
+                    await check.run(first, second)
+    return findings
+
+
+class CheckedSession:
+    """A session with a container that has started, which is pinged all the time."""
+
+    def __init__(self, container: ProcessContainer, findings: RuleFindings) -> None:
+        self.container = container
+        self.headers = {SESSION_ID: f"check-{uuid.uuid4()}", REQUEST_ID: str(uuid.uuid4())}
+        self.runs: set[RunJudge] = set()
+        """Runs whose answers come now."""
+        self.pings = PingJudge(findings)
+
+    @asynccontextmanager
+    async def reading(self, run: RunJudge) -> AsyncIterator[None]:
+        """Judge pings by a run while its answer comes."""
+        self.runs.add(run)
+        self.pings.forget_moves()
+        try:
+            async with asyncio.timeout(SITUATION_SECONDS):
+                yield
+        finally:
+            self.runs.discard(run)
+            self.pings.forget_moves()
+
+
+class ContainerCheck:
+    def __init__(
+        self, findings: RuleFindings, http: httpx.AsyncClient, path: str, prompt: str, limits: PlatformLimits
+    ) -> None:
+        self._findings = findings
+        self._http = http
+        self._path = path
+        self._prompt = prompt
+        self._limits = limits
+        self._is_streamed = False
+        self._slowest_seconds: float | None = None
+        """The longest time before the first event of a run, None if no run was served."""
+
+    @asynccontextmanager
+    async def session(self, make_container: ContainerFactory) -> AsyncIterator[CheckedSession | None]:
+        """Start a container and ping it. Gives None if it does not start. Nothing of it is left."""
+        container = make_container()
+        pinging: asyncio.Task[None] | None = None
+        try:
+            ping = await self._start(container)
+            if ping is None:
+                yield None
+                return
+            session = CheckedSession(container, self._findings)
+            session.pings.feed(ping)
+            pinging = asyncio.create_task(self._ping(session), name="pings of the check")
+            yield session
+        finally:
+            if pinging is not None:
+                pinging.cancel()
+                await asyncio.wait([pinging])
+            await container.kill()
+
+    async def run(self, first: CheckedSession, second: CheckedSession | None) -> None:
+        """Run all situations. A container may do anything in one, and the report is made all the same."""
+        await self._attempt("sessions", self._compare_sessions(first, second))
+        await self._attempt("idle", asyncio.sleep(IDLE_SECONDS))
+        for situation in (
+            self._send_without_type,
+            self._send_invalid_bodies,
+            self._run_twice_at_once,
+            self._leave,
+            self._open_socket,
+            self._freeze,
+            self._stop,
+        ):
+            await self._attempt(situation.__name__.removeprefix("_"), situation(first))
+        self._judge_streaming()
+
+    async def _attempt(self, name: str, situation: Awaitable[None]) -> None:
+        try:
+            await situation
+        except (TimeoutError, OSError, httpx.HTTPError, WebSocketException) as error:
+            logger.warning("check: %s was not finished: %s: %s", name, type(error).__name__, error)
+        except Exception:
+            logger.exception("check: %s failed in the check itself", name)
+
+    # --- the life of a container ---
+
+    async def _start(self, container: ProcessContainer) -> PingAnswer | None:
+        """Return the first answer of a healthy container, None if it does not become so in time."""
+        limit, began = self._limits.start_seconds, time.monotonic()
+        try:
+            await container.start()
+        except ContainerFailure as failure:
+            self._findings.break_rule("start.in-time", str(failure))
+            return None
+        exited = asyncio.create_task(container.wait(), name="exit of the container")
+        ping = PingAnswer("no ping was sent")
+        while not exited.done() and time.monotonic() - began < limit:
+            ping = await send_ping(self._http, container.url, self._limits.ping_answer_seconds)
+            if ping.failure is None:
+                self._findings.hold("start.in-time", f"healthy after {time.monotonic() - began:.1f} s")
+                self._findings.hold("listen.port")
+                if (on_all := await container.is_on_all_addresses()) is not None:
+                    self._findings.judge("listen.host", holds=on_all, detail="it listens on 127.0.0.1 alone")
+                return ping
+            await asyncio.wait([exited], timeout=START_POLL_SECONDS)
+        if exited.done():
+            self._findings.break_rule("start.in-time", f"{exited.result()} before /ping was healthy")
+            return None
+        self._findings.break_rule("start.in-time", f"/ping was not healthy within {limit:g} s: {ping.failure}")
+        detail = f"nothing listens on port {container.port}, which it was given"
+        self._findings.judge("listen.port", holds=await container.is_listening(), detail=detail)
+        return None
+
+    async def _ping(self, session: CheckedSession) -> None:
+        while True:
+            runs = [run for run in session.runs if run.is_open]
+            ping = await send_ping(self._http, session.container.url, self._limits.ping_answer_seconds)
+            for run in runs:
+                if run.is_open:
+                    run.take_ping(ping)
+            if ping.failure is None:
+                session.pings.feed(ping)
+            await asyncio.sleep(self._limits.ping_seconds)
+
+    async def _stop(self, session: CheckedSession) -> None:
+        session.container.terminate()
+        exited = asyncio.create_task(session.container.wait(), name="exit of the container")
+        await asyncio.wait([exited], timeout=self._limits.stop_seconds)
+        detail = f"it was still there {self._limits.stop_seconds:g} s after SIGTERM"
+        self._findings.judge("session.stop", holds=exited.done(), detail=detail)
+
+    # --- situations ---
+
+    async def _compare_sessions(self, first: CheckedSession, second: CheckedSession | None) -> None:
+        """Compare the ids of two sessions with the same prompt. Runs may derive ids from their own run id."""
+        sessions = [session for session in (first, second) if session is not None]
+        runs = await asyncio.gather(*map(self._invoke, sessions))
+        if not runs[0].is_served:
+            self._findings.break_rule("invocations.answer", f"the first input was answered {brief(runs[0])}")
+        if not generated_ids(runs[0]):
+            self._findings.explain("session.ids", "the run has no ids of its own")
+        elif len(runs) > 1:
+            shared = generated_ids(runs[0]) & generated_ids(runs[1])
+            detail = f"both sessions used {', '.join(sorted(shared))}"
+            self._findings.judge("session.ids", holds=not shared, detail=detail)
+
+    async def _send_without_type(self, session: CheckedSession) -> None:
+        """Send an input without Content-Type, as the AWS CLI does."""
+        self._judge("invocations.any-type", await self._invoke(session, content_type=None))
+
+    async def _send_invalid_bodies(self, session: CheckedSession) -> None:
+        for body in (b"no JSON", b'{"threadId": 5}'):
+            run = RunJudge(self._findings, None)
+            await self._post(session, body, run)
+            if run.events:
+                self._findings.hold("error.visible", f"{body!r} was answered {brief(run)}")
+
+    async def _run_twice_at_once(self, session: CheckedSession) -> None:
+        runs = await asyncio.gather(self._invoke(session), self._invoke(session))
+        self._judge("session.concurrent", *runs)
+
+    async def _leave(self, session: CheckedSession) -> None:
+        """Leave a run after its first bytes, and start another one."""
+        url = f"{session.container.url}{self._path}"
+        body = run_input(self._prompt)
+        async with (
+            asyncio.timeout(SITUATION_SECONDS),
+            self._http.stream("POST", url, content=body, headers=session.headers) as response,
+        ):
+            async for _ in response.aiter_raw():
+                break
+        self._judge("session.abort", await self._invoke(session))
+
+    async def _open_socket(self, session: CheckedSession) -> None:
+        ids = new_ids()
+        run, limits, messages = RunJudge(self._findings, ids), FrameLimits(self._limits), 0
+        try:
+            async with connect_container(session.container, session.headers) as connection, session.reading(run):
+                self._findings.hold("socket.upgrade")
+                await connection.send(run_input(self._prompt, ids).decode())
+                while not run.has_ended:
+                    message = await limits.read(connection)
+                    if isinstance(message, Close):
+                        is_large = message.code == CloseCode.MESSAGE_TOO_BIG
+                        self._findings.break_rule(f"socket.frame-{'size' if is_large else 'rate'}", message.reason)
+                        return
+                    messages += 1
+                    self._take(message, run)
+        except InvalidHandshake as error:
+            detail = f"/ws is not served ({error}); the contract asks for SSE or WebSocket"
+            self._findings.explain("socket.upgrade", detail)
+            return
+        except ConnectionClosed:
+            pass
+        self._findings.hold("socket.frame-size")
+        self._findings.hold("socket.frame-rate")
+        if run.events or not messages:  # of messages that cannot be read there is a finding already
+            run.finish()
+
+    def _take(self, message: str | bytes, run: RunJudge) -> None:
+        """Judge a message of a socket. An object without ``type`` is the container's own, and may be anything."""
+        content = json_object(message)
+        text = message.encode() if isinstance(message, str) else message
+        self._findings.judge(
+            "socket.events", holds=content is not None, detail=f"a message is no JSON object: {shown(text)}"
+        )
+        if content is not None and "type" in content:
+            run.feed(content)
+
+    async def _freeze(self, session: CheckedSession) -> None:
+        session.container.freeze()
+        await asyncio.sleep(FROZEN_SECONDS)
+        session.container.thaw()
+        self._judge("session.frozen", await self._invoke(session))
+
+    def _judge(self, rule: str, *runs: RunJudge) -> None:
+        detail = f"the run was answered {' and '.join(map(brief, runs))}"
+        self._findings.judge(rule, holds=all(run.is_served for run in runs), detail=detail)
+
+    def _judge_streaming(self) -> None:
+        """Judge when runs arrive. A fast run comes in one piece, so only slow ones count against a container."""
+        if self._slowest_seconds is None:
+            self._findings.explain("run.streamed", "no run was served")
+        elif self._is_streamed:
+            self._findings.hold("run.streamed")
+        elif self._slowest_seconds >= SLOW_SECONDS:
+            detail = f"{self._slowest_seconds:.1f} s passed before a whole run arrived at once"
+            self._findings.break_rule("run.streamed", detail)
+        else:
+            self._findings.explain("run.streamed", "every run was too short; --prompt names one that takes a second")
+
+    # --- requests ---
+
+    async def _invoke(self, session: CheckedSession, content_type: str | None = "application/json") -> RunJudge:
+        ids = new_ids()
+        run = RunJudge(self._findings, ids)
+        await self._post(session, run_input(self._prompt, ids), run, content_type)
+        return run
+
+    async def _post(
+        self, session: CheckedSession, body: bytes, run: RunJudge, content_type: str | None = "application/json"
+    ) -> None:
+        headers = {**session.headers, "accept": "text/event-stream"}
+        headers |= {"content-type": content_type} if content_type else {}
+        url, began, first_after = f"{session.container.url}{self._path}", time.monotonic(), 0.0
+        async with (
+            session.reading(run),
+            self._http.stream("POST", url, content=body, headers=headers) as answer,
+        ):
+            if answer.is_error:
+                detail = f"a request was answered {answer.status_code}: {shown(await answer.aread())}"
+                self._findings.break_rule("error.visible", detail)
+                return
+            is_ok = answer.status_code == httpx.codes.OK
+            self._findings.judge("invocations.answer", holds=is_ok, detail=f"{answer.status_code}")
+            stream = StreamJudge(self._findings, run, answer.headers.get("content-type", ""))
+            async for piece in answer.aiter_raw():
+                stream.feed(piece)
+                first_after = first_after or (time.monotonic() - began if run.events else 0.0)
+            stream.finish()
+        if run.is_served:
+            self._is_streamed = self._is_streamed or stream.pieces > 1
+            self._slowest_seconds = max(self._slowest_seconds or 0.0, first_after)
+
+
+def new_ids() -> Ids:
+    return str(uuid.uuid4()), str(uuid.uuid4())
+
+
+def run_input(prompt: str, ids: Ids | None = None) -> bytes:
+    """Return an input of a run, of a new one on a new thread without ``ids``, with every field of the contract."""
+    thread, run = ids or new_ids()
+    message = {"id": str(uuid.uuid4()), "role": "user", "content": prompt}
+    rest = {"messages": [message], "tools": [], "context": [], "state": {}, "forwardedProps": {}}
+    return json.dumps({"threadId": thread, "runId": run, **rest}).encode()
+
+
+def brief(run: RunJudge) -> str:
+    if not run.events:
+        return "without an event"
+    last = {"type": "an event without a type", **run.events[-1]}
+    return " ".join(str(last[name]) for name in ("type", "code") if name in last)
+
+
+def generated_ids(run: RunJudge) -> set[str]:
+    return {str(event[name]) for event in run.events for name in ("messageId", "toolCallId") if name in event}

@@ -1,0 +1,181 @@
+"""Operations of the data plane on the sessions of one runtime.
+
+Rule: a request passes in one order: scripted errors, runtime, authorization, session, container.
+So AgentCore's own errors come before a container is started.
+
+Source: ``bedrock-agentcore`` of botocore for paths and headers.
+"""
+
+import asyncio
+import logging
+import re
+import secrets
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+import httpx
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import JSONResponse, Response
+from starlette.websockets import WebSocket
+from websockets.exceptions import InvalidHandshake
+
+from agui_container.aws.platform.authorizer import InboundAuthorizer, InboundCall, JwtAuthorizer
+from agui_container.aws.platform.containers import ContainerFactory, container_client
+from agui_container.aws.platform.errors import PlatformError, PlatformRefusal
+from agui_container.aws.platform.exchange import ContainerExchange, ExchangeResponse
+from agui_container.aws.platform.headers import (
+    REQUEST_ID,
+    RETURNED,
+    SESSION_ID,
+    TRACE_ID,
+    WORKLOAD_TOKEN,
+    container_headers,
+    headers_in_query,
+)
+from agui_container.aws.platform.limits import PlatformLimits
+from agui_container.aws.platform.sessions import ContainerSession, ContainerSessions, PlatformContext, session_id_of
+from agui_container.aws.platform.sockets import SocketRelay, connect_container
+from agui_container.web.caller_middleware import BEARER_PROTOCOL, protocol_token
+
+RUNTIME = re.compile(r"arn:aws[a-z-]*:bedrock-agentcore:[a-z0-9-]+:\d{12}:runtime/[A-Za-z0-9_-]+|[A-Za-z0-9_-]+")
+"""ARN of a runtime, or its id. Every one of them means the runtime that is here."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformOptions:
+    """Configuration of a runtime, and of the platform around it."""
+
+    make_container: ContainerFactory
+    authorizer: InboundAuthorizer
+    limits: PlatformLimits = field(default_factory=PlatformLimits)
+    allowed_headers: frozenset[str] = frozenset()  # requestHeaderAllowlist, in lower case
+    path: str = "/invocations"  # protocolConfiguration.path
+    freezes: bool = True  # False leaves idle containers running
+    now: Callable[[], float] = time.monotonic  # seconds that count for idle time and lifetime
+
+
+class DataPlane:
+    def __init__(self, options: PlatformOptions) -> None:
+        self.options = options
+        self._http = container_client()
+        context = PlatformContext(self._http, options.limits, options.now, options.freezes)
+        self.sessions = ContainerSessions(options.make_container, context)
+        hidden = () if options.authorizer.forwards_token else ("authorization",)
+        self._allowed = options.allowed_headers.difference(hidden)
+        self._exchanges: set[asyncio.Task[None]] = set()
+        self._scripted: list[PlatformError] = []
+
+    async def aclose(self) -> None:
+        await self.sessions.aclose()
+        if self._exchanges:
+            await asyncio.wait(self._exchanges)
+        await self._http.aclose()
+        await self.options.authorizer.aclose()
+
+    # --- operations, which raise ``PlatformRefusal`` ---
+
+    async def invoke(self, request: Request) -> Response:
+        """InvokeAgentRuntime: hand a body to the session's container and stream its answer."""
+        call, own = await self._admit(request)
+        session = await self._open(call, own)
+        headers = container_headers(call.headers, self._allowed, own)
+        sent = httpx.Request("POST", f"{session.container.url}{self.options.path}", headers=headers, content=call.body)
+        exchange = ContainerExchange(session, sent)
+        task = asyncio.create_task(exchange.run(), name=f"exchange of session {session.id}")
+        self._exchanges.add(task)
+        task.add_done_callback(self._exchanges.discard)
+        head = await asyncio.shield(exchange.head)
+        returned = {name: head.headers[name] for name in RETURNED if name in head.headers}
+        own = {name: own[name] for name in (SESSION_ID, REQUEST_ID)}
+        return ExchangeResponse(exchange, head.status_code, returned | own)
+
+    async def connect(self, websocket: WebSocket) -> None:
+        """InvokeAgentRuntimeWithWebSocketStream: open a socket to the session's container."""
+        call, own = await self._admit(websocket)
+        session = await self._open(call, own)
+        with session.use():
+            try:
+                container = await connect_container(
+                    session.container, container_headers(call.headers, self._allowed, own)
+                )
+            except (InvalidHandshake, OSError, TimeoutError) as error:
+                logger.warning("session %s socket refused by the container: %s", session.id, error)
+                raise PlatformRefusal(PlatformError.AGENT_ERROR) from None
+            protocol = BEARER_PROTOCOL if BEARER_PROTOCOL in websocket.scope["subprotocols"] else None
+            await websocket.accept(protocol, [(SESSION_ID.encode(), session.id.encode())])
+            await SocketRelay(session, websocket, container).run()
+
+    async def stop(self, request: Request) -> Response:
+        """StopRuntimeSession: end a session, without waiting for the end."""
+        call, own = await self._admit(request)
+        session_id = session_id_of(call.headers)
+        self.sessions.stop(session_id)
+        return JSONResponse({}, headers={SESSION_ID: session_id, REQUEST_ID: own[REQUEST_ID]})
+
+    async def protected_resource(self, request: Request) -> Response:
+        """GetRuntimeProtectedResourceMetadata: tell clients where tokens for this runtime come from (RFC 9728)."""
+        authorizer = self.options.authorizer
+        if not isinstance(authorizer, JwtAuthorizer):
+            raise PlatformRefusal(PlatformError.NOT_FOUND, "This runtime has no customJWTAuthorizer.")
+        resource = str(request.url).partition("/.well-known/")[0]
+        document = authorizer.metadata(resource)
+        return JSONResponse(document, headers={REQUEST_ID: request_id_of(request)})
+
+    def script_error(self, error: PlatformError, count: int) -> None:
+        """Answer the next requests with an error of the table, whatever they are."""
+        self._scripted = [error] * count
+
+    # --- steps ---
+
+    async def _admit(self, connection: Request | WebSocket) -> tuple[InboundCall, dict[str, str]]:
+        """Decide about a request before its session. Return it, and the headers that the platform adds to it."""
+        body = await self._read(connection) if isinstance(connection, Request) else b""
+        call = inbound_call(connection, body)
+        if self._scripted:
+            scripted = self._scripted.pop()
+            raise PlatformRefusal(scripted, f"{scripted.value.message} (as POST /_platform/next-error asked for)")
+        runtime = unquote(call.path.split("/")[2])
+        if not RUNTIME.fullmatch(runtime):
+            message = f"{runtime!r} is no agentRuntimeArn. In a path its slash is written as %2F."
+            raise PlatformRefusal(PlatformError.VALIDATION_ERROR, message)
+        own = {REQUEST_ID: request_id_of(connection)}
+        if await self.options.authorizer.authorize(call):
+            own[WORKLOAD_TOKEN] = secrets.token_urlsafe(48)
+        if TRACE_ID not in call.headers:
+            own[TRACE_ID] = f"Root=1-{int(time.time()):08x}-{secrets.token_hex(12)};Sampled=1"
+        return call, own
+
+    async def _read(self, request: Request) -> bytes:
+        body, limit = bytearray(), self.options.limits.payload_bytes
+        async for piece in request.stream():
+            body += piece
+            if len(body) > limit:
+                raise PlatformRefusal(PlatformError.VALIDATION_ERROR, f"The payload has more than {limit} bytes.")
+        return bytes(body)
+
+    async def _open(self, call: InboundCall, own: dict[str, str]) -> ContainerSession:
+        """Return the running session of a call, and add its id to the headers."""
+        own[SESSION_ID] = session_id_of(call.headers)
+        return await self.sessions.open(own[SESSION_ID])
+
+
+def request_id_of(connection: HTTPConnection) -> str:
+    """Return the id of a request, which is made once."""
+    state: dict[str, str] = connection.scope.setdefault("state", {})
+    return state.setdefault("platform_request_id", str(uuid.uuid4()))
+
+
+def inbound_call(connection: HTTPConnection, body: bytes) -> InboundCall:
+    """Return a request as it came. A socket's query may carry headers."""
+    scope = connection.scope
+    query = scope["query_string"].decode("latin-1")
+    headers = {name: ",".join(connection.headers.getlist(name)) for name in connection.headers}
+    if scope["type"] == "websocket":
+        headers |= headers_in_query(query)
+    method, path = scope.get("method", "GET"), scope["raw_path"].decode("latin-1")
+    return InboundCall(method, path, query, headers, body, protocol_token(connection.scope))

@@ -1,0 +1,140 @@
+"""Rules of the AG-UI contract of AgentCore, what was seen of each, and reports about it.
+
+Rule: a rule is broken once it was seen broken, and held only if it was seen.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+from xml.etree import ElementTree as ET
+
+
+class RuleState(StrEnum):
+    HELD = "held"
+    BROKEN = "broken"
+    NOT_SEEN = "not seen"
+
+
+RULES: Mapping[str, str] = {
+    # devguide runtime-agui-protocol-contract, where no other source is named
+    "listen.host": "The container listens on all addresses (0.0.0.0).",
+    "listen.port": "The container listens on the port that it is given, 8080 by default.",
+    "start.in-time": "/ping is healthy within 120 s of the start.",  # runtime-v2-optimize
+    "ping.answer": "GET /ping answers 200 with application/json.",
+    "ping.status": "The status of a ping is Healthy or HealthyBusy.",
+    "ping.time": "time_of_last_update, if it is there, is a past time in Unix seconds.",
+    "ping.still": "time_of_last_update changes only when the status changes.",
+    # devguide runtime-long-run, and bedrock-agentcore-sdk-python#471 for the time
+    "ping.busy": "The status is HealthyBusy while a run is open; otherwise the run ends with the idle timeout.",
+    "ping.busy-time": "A HealthyBusy ping has time_of_last_update; without it sessions were seen to end while busy.",
+    "ping.during-run": "Pings are answered while a run is open.",
+    "invocations.answer": "POST /invocations answers a RunAgentInput with 200.",
+    "invocations.stream": "The answer is text/event-stream, each frame `data:` with one event.",
+    # InvokeAgentRuntime of botocore
+    "invocations.any-type": "A body is read whatever its Content-Type is, which callers leave out.",
+    # AG-UI specification
+    "run.start": "A run begins with RUN_STARTED, with the ids of its input.",
+    "run.order": "The order of the events is legal for the official client.",
+    "run.end": "A stream ends with RUN_FINISHED or RUN_ERROR, and nothing follows.",
+    "run.streamed": "RUN_STARTED arrives before the end of a run, not with it.",
+    "error.visible": "A failure is RUN_ERROR in a stream with 200. A 4xx or 5xx reaches callers as AGENT_ERROR.",
+    # devguide runtime-sessions, bedrock-agentcore-sdk-python#629, runtime-v2-optimize and runtime-lifecycle-settings
+    "session.concurrent": "Two runs of one session are served at the same time.",
+    "session.abort": "The session serves the next run after a caller has gone.",
+    "session.frozen": "The container continues after it was frozen between two requests.",
+    "session.ids": "Two sessions never use the same generated id.",
+    "session.stop": "The container ends within 15 s of SIGTERM.",
+    # the contract, and devguide bedrock-agentcore-limits for frames
+    "socket.upgrade": "/ws accepts a WebSocket.",
+    "socket.events": "Each message of the socket is one event as a JSON object.",
+    "socket.frame-size": "No frame has more than 64 KB.",
+    "socket.frame-rate": "No connection sends more than 250 frames in a second.",
+}
+"""Sentences of all rules, in the order of reports."""
+
+
+class RuleFinding(NamedTuple):
+    state: RuleState = RuleState.NOT_SEEN
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class RuleFindings:
+    """Findings about one container, over all of its sessions. Notes are for its author, and break no rule."""
+
+    by_rule: dict[str, RuleFinding] = field(default_factory=lambda: dict.fromkeys(RULES, RuleFinding()))
+    notes: list[str] = field(default_factory=list)
+
+    def __getitem__(self, rule: str) -> RuleFinding:
+        return self.by_rule[rule]
+
+    def hold(self, rule: str, detail: str = "") -> None:
+        """Record that a rule was seen to hold, unless it was broken before."""
+        if self.by_rule[rule].state is not RuleState.BROKEN:
+            self.by_rule[rule] = RuleFinding(RuleState.HELD, detail)
+
+    def break_rule(self, rule: str, detail: str) -> None:
+        """Record that a rule was broken. The first detail stays."""
+        if self.by_rule[rule].state is not RuleState.BROKEN:
+            self.by_rule[rule] = RuleFinding(RuleState.BROKEN, detail)
+
+    def judge(self, rule: str, *, holds: bool, detail: str) -> None:
+        """Record that a rule was held or broken. The detail is that of a breach."""
+        if holds:
+            self.hold(rule)
+        else:
+            self.break_rule(rule, detail)
+
+    def explain(self, rule: str, detail: str) -> None:
+        if self.by_rule[rule].state is RuleState.NOT_SEEN:
+            self.by_rule[rule] = RuleFinding(RuleState.NOT_SEEN, detail)
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def broken(self) -> Mapping[str, RuleFinding]:
+        return {rule: found for rule, found in self.by_rule.items() if found.state is RuleState.BROKEN}
+
+
+def in_words(findings: RuleFindings, target: str) -> str:
+    """Return the report for people: a line for each rule, and what was seen where a rule was not held."""
+    lines = [target, ""]
+    for rule, (state, detail) in findings.by_rule.items():
+        lines.append(f"{state:<9} {rule:<20} {RULES[rule]}")
+        if detail and state is not RuleState.HELD:
+            lines.append(f"{'':<31}{detail}")
+    lines += [f"{'note':<31}{note}" for note in findings.notes]
+    counts = Counter(state for state, _ in findings.by_rule.values())
+    return "\n".join([*lines, "", ", ".join(f"{counts[state]} {state}" for state in RuleState)])
+
+
+def as_json(findings: RuleFindings, target: str) -> str:
+    rules = [
+        {"rule": rule, "state": state, "sentence": RULES[rule], "detail": detail}
+        for rule, (state, detail) in findings.by_rule.items()
+    ]
+    return json.dumps({"target": target, "rules": rules, "notes": findings.notes}, indent=2)
+
+
+def as_junit(findings: RuleFindings, target: str) -> str:
+    """Return the report as JUnit XML: a broken rule is a failure, and one that was not seen is skipped."""
+    counts = Counter(state for state, _ in findings.by_rule.values())
+    numbers = {"tests": len(RULES), "failures": counts[RuleState.BROKEN], "skipped": counts[RuleState.NOT_SEEN]}
+    suite = ET.Element("testsuite", {"name": "agui platform check"} | {name: str(at) for name, at in numbers.items()})
+    for rule, (state, detail) in findings.by_rule.items():
+        case = ET.SubElement(suite, "testcase", classname=target, name=rule)
+        if state is RuleState.BROKEN:
+            ET.SubElement(case, "failure", message=RULES[rule]).text = detail
+        elif state is RuleState.NOT_SEEN:
+            ET.SubElement(case, "skipped", message=detail)
+    if findings.notes:
+        ET.SubElement(suite, "system-out").text = "\n".join(findings.notes)
+    return ET.tostring(suite, encoding="unicode", xml_declaration=True)
+
+
+REPORTS = {"words": in_words, "json": as_json, "junit": as_junit}
+"""Forms of a report by their names."""

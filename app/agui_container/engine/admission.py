@@ -1,0 +1,364 @@
+"""What becomes of a run input: it is refused, another run is read in its place, or it begins.
+
+Rule: everything is decided in the task of the run, whose request waits for the outcome. So a run can be found, read
+and cancelled at any time.
+
+| outcome | if | the client reads |
+|---|---|---|
+| continue | ``resume`` answers the known run with these ids | a run under a derived id |
+| attach | the store has a run with these ids | that run |
+| show | there is none, the input has no new messages, and the thread has some | the thread, as a run |
+| begin | otherwise, if the condition holds | the run |
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from ag_ui.core import RunAgentInput
+from msgspec import structs
+
+from agui_container.conversation.questions import JOURNAL
+from agui_container.engine.finder import RunFinder
+from agui_container.engine.open_readers import OpenReaders
+from agui_container.engine.registry import RunRegistry
+from agui_container.engine.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
+from agui_container.engine.thread_snapshot import ThreadSnapshot, is_connect, snapshot_events
+from agui_container.ports import Agent, Caller
+from agui_container.ports.records import Busy, Change, Claim, Exists, RunRecord, ThreadDelta
+from agui_container.ports.store import (
+    FIRST_PAUSE,
+    GIVE_UP_SECONDS,
+    LONGEST_PAUSE,
+    LeaseLost,
+    StoreUnavailable,
+    store_errors_as_app_errors,
+)
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.replicas.remote_run import RemoteRun
+from agui_container.run.cluster import LEASE_SECONDS, Cluster
+from agui_container.run.entries import EditedTurns, answers_in, entry_notes, remove_edited_turns
+from agui_container.run.event_log import LogMemory
+from agui_container.run.life import RunPhase
+from agui_container.run.merged_input import merge_in_turn
+from agui_container.run.outcome import CancelReason
+from agui_container.run.policy import NO_CONDITION, OnBusy, ThreadCondition
+from agui_container.run.questions import questions_in
+from agui_container.run.recorder import thread_deleted
+from agui_container.run.run import Run, RunOrigin
+from agui_container.run.subscription import Readable
+from agui_container.run.terminal_events import start_failed_error
+from agui_container.runtime.log_values import format_fields
+from agui_container.runtime.offload import offload_if_large
+
+logger = logging.getLogger(__name__)
+
+CLOSING_READER_SECONDS = 0.25
+"""Longest wait of a run on a busy thread for a connection that is being closed. A client that stops a run and sends the
+next one immediately uses two connections, and the server may notice the second one first."""
+
+Register = Callable[[RunAgentInput, Caller, RunOrigin], Run]
+
+
+class Admission:
+    """Admits the runs of one process.
+
+    Args:
+        only_answers: True if the agent has nothing to do on a thread without messages.
+        register: registers a run, which is admitted in its own task.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the engine hands over each part
+        self,
+        agent: Agent,
+        cluster: Cluster,
+        registry: RunRegistry,
+        runs: RunFinder,
+        readers: OpenReaders,
+        log_memory: LogMemory,
+        register: Register,
+        *,
+        only_answers: bool,
+    ) -> None:
+        self._agent = agent
+        self._cluster = cluster
+        self._registry = registry
+        self._runs = runs
+        self._readers = readers
+        self._log_memory = log_memory
+        self._register = register
+        self._only_answers = only_answers
+
+    async def admit(self, run: Run) -> bool:
+        """Decide what becomes of a run, and begin it. Return True if the store has begun it, also if it has ended."""
+        try:
+            with store_errors_as_app_errors():
+                if await self._begin_or_read_other(run):
+                    return not run.life.is_dropped
+        except AppError as error:
+            run.refuse(error)
+        except Exception:
+            logger.exception("run could not begin %s", format_fields({"run": run.key.run_id}))
+            run.refuse(start_failed_error())
+        return await self._begin_ended(run)
+
+    async def _begin_or_read_other(self, run: Run) -> bool:
+        """Return False if another run is read, or if the run has ended before it began."""
+        try:
+            other = await self._find_other(run)
+            if other is None:
+                await self._enter_queue(run)
+                return await self._begin(run)
+        except RunAlreadyStored as error:
+            other = error.record
+        await self._read_instead(run, other)
+        return False
+
+    # --- other runs -------------------------------------------------------------------------------------------------
+
+    async def _find_other(self, run: Run) -> Readable | RunRecord | None:
+        """Return the run that is read in place of this one.
+
+        The claim finds a stored run as well. The store is read before it only if the run probably exists, or if the new
+        run would cancel others or wait for others. A retry must do neither.
+        """
+        run_input, caller, store = run.pending_input, run.ctx.caller, self._cluster.store
+        run.fingerprint = await offload_if_large(run.origin.size, fingerprint_of, run_input.messages)
+        asked = run.origin.asked
+        if asked is not None:
+            if not await self._runs.continues(run_input, asked, caller):
+                return asked
+            run.fingerprint = None
+            return await store.run(run.key)
+        may_show = is_connect(run_input)
+        if not (may_show or run_input.resume or self._registry.open_queue(run.thread)):
+            return None
+        known = await store.run(run.key)
+        if known is None:
+            return await self._show(run, run_input) if may_show else None
+        if not run_input.resume:
+            return known
+        return self._register(with_derived_run_id(run_input), caller, structs.replace(run.origin, asked=known))
+
+    async def _read_instead(self, run: Run, other: Readable | RunRecord) -> None:
+        """Have another run read. If this one was cancelled meanwhile, the other one is meant."""
+        if isinstance(other, Run | RunRecord):
+            check_same_messages(run.fingerprint, other.fingerprint)
+        if run.log.has_ended:
+            self._registry.discard(run)
+            if run.cancelled_by is CancelReason.CALLER:
+                await self._cancel(other)
+            return
+        run.drop(self.stored(other) if isinstance(other, RunRecord) else other)
+
+    async def _cancel(self, other: Readable | RunRecord) -> None:
+        if not isinstance(other, RunRecord):
+            other.cancel(CancelReason.CALLER)
+        elif other.is_open:
+            await self._cluster.cancel(other)
+
+    def stored(self, record: RunRecord) -> RemoteRun:
+        """Return a stored run to read. Raises ``AppError`` RUN_NOT_FOUND if its events are no longer kept."""
+        if not record.has_events or not self._cluster.durable:
+            raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
+        return RemoteRun(self._cluster, record)
+
+    async def _show(self, run: Run, run_input: RunAgentInput) -> ThreadSnapshot | None:
+        """Return the stored thread as a run, or None if it is empty and the agent may produce its first message."""
+        thread = await self._cluster.store.thread(run.thread)
+        if not self._only_answers and (thread is None or not thread.messages):
+            return None
+        interrupts = await self._runs.waiting(run.ctx.caller, run.key.thread_id)
+        now_ms = int(self._cluster.clock.time() * 1000)
+        events = snapshot_events(run_input, run.ctx.caller, thread, interrupts, now_ms)
+        return ThreadSnapshot(run.key, events, self._registry.flusher, self._log_memory)
+
+    # --- the thread -------------------------------------------------------------------------------------------------
+
+    async def _enter_queue(self, run: Run) -> None:
+        """Put the run in the queue of its thread. Try again for ``CLOSING_READER_SECONDS``, while readers leave."""
+        deadline = asyncio.get_running_loop().time() + CLOSING_READER_SECONDS
+        condition = run.origin.condition
+        while not run.log.has_ended:
+            try:
+                if condition is not NO_CONDITION:
+                    await self._check_condition(run, condition)
+                self._take_place(run, condition)
+            except AppError as error:
+                is_late = condition.latest_run is not None or asyncio.get_running_loop().time() >= deadline
+                if error.code is not ErrorCode.THREAD_BUSY or is_late:
+                    raise
+            else:
+                return
+            await self._readers.wait_for_close(deadline)
+
+    async def _check_condition(self, run: Run, condition: ThreadCondition) -> None:
+        """Check a condition before the claim does. A run that the claim would refuse must not occupy the thread."""
+        if condition.is_empty:
+            page = await self._cluster.store.messages(run.thread, limit=1)
+            if page is not None and page.items:
+                raise has_messages_error()
+        if condition.latest_run is not None:
+            latest = await self._runs.find_or_none(run.ctx.caller, run.key.thread_id)
+            if latest is not None and latest.key.run_id != condition.latest_run:
+                raise thread_busy()
+
+    def _take_place(self, run: Run, condition: ThreadCondition) -> None:
+        queue, on_busy = self._registry.open_queue(run.thread), run.origin.on_busy
+        to_cancel: Sequence[Run] = queue
+        if queue and (on_busy is not OnBusy.INTERRUPT or condition.latest_run is not None):
+            to_cancel = [other for other in queue if other.readers.is_abandoned()]
+            if len(to_cancel) < len(queue) and (on_busy is OnBusy.REJECT or condition.latest_run is not None):
+                raise thread_busy()
+            run.predecessors = dict.fromkeys(other.key.run_id for other in queue if other not in to_cancel)
+        if not run.log.has_ended:
+            self._registry.enter_queue(run, to_cancel)
+
+    # --- the claim --------------------------------------------------------------------------------------------------
+
+    async def _begin(self, run: Run) -> bool:
+        """Begin a run when its thread is free. Return False if the run has ended before.
+
+        Raises:
+            RunAlreadyStored: the run must not be executed again; its record can be read.
+            AppError: THREAD_BUSY; VALIDATION_ERROR if the thread should be empty; THREAD_NOT_FOUND if it was deleted
+                while the run waited.
+        """
+        if run.turn is not None:
+            await self._enqueue(run)
+            await run.turn.wait()
+        pause, deadline = FIRST_PAUSE, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
+        while not run.log.has_ended:
+            if (other := await self._try_to_begin(run)) is None:
+                return True
+            if not other.is_open:
+                raise AppError(ErrorCode.THREAD_BUSY, "Another run has continued this thread.")
+            is_local, is_late = other.replica == self._cluster.replica, asyncio.get_running_loop().time() > deadline
+            if (run.origin.on_busy is OnBusy.REJECT and not is_local) or (is_late and not run.is_enqueued):
+                raise thread_busy()
+            if not is_local:
+                await self._wait_for(run, other)
+            await self._cluster.thread_ends.wait(run.thread, pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+        return False
+
+    async def _wait_for(self, run: Run, other: RunRecord) -> None:
+        """Wait in the store for a run of another replica, or cancel it and those that wait for it."""
+        if run.origin.on_busy is OnBusy.INTERRUPT:
+            await self._cluster.cancel_thread(run.thread)
+            return
+        run.predecessors[other.key.run_id] = None
+        if not run.is_enqueued:
+            await self._enqueue(run)
+
+    async def _enqueue(self, run: Run) -> None:
+        async with self._cluster.enqueuing:
+            existing = await self._cluster.store.enqueue(self._claim(run))
+        if existing is not None:
+            raise RunAlreadyStored(existing)
+        run.is_enqueued = True
+        if not run.log.has_ended:
+            run.life.enter(RunPhase.WAITING)
+            run.life.settle()
+
+    async def _begin_ended(self, run: Run) -> bool:
+        """Begin a run that has ended before its turn, so that its messages are kept and all replicas list it."""
+        pause, deadline = FIRST_PAUSE, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
+        while run.input is not None:
+            try:
+                if await self._try_to_begin(run) is None:
+                    return True
+                if not run.is_enqueued:
+                    break
+                deadline = asyncio.get_running_loop().time() + GIVE_UP_SECONDS
+            except RunAlreadyStored as error:
+                await self._read_instead(run, error.record)
+                return False
+            except Exception as error:
+                is_known = isinstance(error, StoreUnavailable)
+                facts = format_fields({"run": run.key.run_id, "error": error})
+                logger.warning(
+                    "store write failed %s", facts, exc_info=not isinstance(error, StoreUnavailable | AppError)
+                )
+                if not is_known or asyncio.get_running_loop().time() > deadline:
+                    break
+            await self._cluster.thread_ends.wait(run.thread, pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+        return False
+
+    async def _try_to_begin(self, run: Run) -> RunRecord | None:
+        """Return None if the store has begun the run, else the run that prevents it. Raises as ``_begin``."""
+        store = self._cluster.store
+        edited: EditedTurns | None = None
+
+        async def merge(stored: ThreadDelta) -> Change:
+            nonlocal edited
+            change = await self._merge(run, stored)
+            if stored.messages:
+                edited = EditedTurns.of(stored.messages, change)
+            return change
+
+        run.is_claiming = True
+        try:
+            answer = await store.begin(self._claim(run), merge)
+        except LeaseLost:
+            raise thread_deleted() from None
+        finally:
+            run.is_claiming = False
+        if isinstance(answer, Busy):
+            return answer.run
+        if isinstance(answer, Exists):
+            raise RunAlreadyStored(answer.run)
+        if edited is not None and edited.cut:
+            await remove_edited_turns(store, run.thread, edited)
+        warnings = store.take_warnings(run.thread)
+        if answer.run.is_cancel_requested:
+            run.cancel()
+        if not run.log.has_ended:
+            task = run.begin(run.pending_input, warnings, self._agent, self._registry.scheduler)
+            self._registry.own_task(task)
+        return None
+
+    def _claim(self, run: Run) -> Claim:
+        cluster = self._cluster
+        return Claim(
+            run.key,
+            cluster.replica,
+            LEASE_SECONDS,
+            cluster.clock.time(),
+            run.origin.condition.latest_run,
+            run.fingerprint,
+            is_queued=run.is_enqueued,
+            notes=(JOURNAL,),
+        )
+
+    async def _merge(self, run: Run, stored: ThreadDelta) -> Change:
+        """Merge the input with the stored thread. Raises ``AppError`` if the thread should be empty and is not."""
+        run_input, origin, turn = run.pending_input, run.origin, run.ctx.turn
+        if origin.condition.is_empty and stored.messages:
+            raise has_messages_error()
+        merged = await merge_in_turn(origin.size, run_input, stored, run.predecessors)
+        turn.notes = stored.notes
+        turn.new_ids = {message.id for message in merged.change.messages}
+        run.input = merged.run_input
+        if not run_input.resume:
+            return merged.change
+        last = stored.messages[-1].id if stored.messages else None
+        answers = answers_in(run_input, questions_in(stored.notes, self._cluster.clock.time()), last)
+        return structs.replace(merged.change, notes=entry_notes(run.key, "begin", answers))
+
+
+class RunAlreadyStored(Exception):
+    """The store already has a run with these ids: ``record``."""
+
+    def __init__(self, record: RunRecord) -> None:
+        super().__init__(record.key.run_id)
+        self.record = record
+
+
+def thread_busy() -> AppError:
+    return AppError(ErrorCode.THREAD_BUSY, "Another run is active on this thread.")
+
+
+def has_messages_error() -> AppError:
+    return AppError(ErrorCode.VALIDATION_ERROR, "The thread has messages, which those of the request would replace.")

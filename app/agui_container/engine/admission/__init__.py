@@ -1,1 +1,0 @@
-"""Admission: what the process and an identity may use, and which run gives way."""

@@ -1,0 +1,97 @@
+"""A request of an MCP App as a run: it is answered without an agent, takes no turn of its thread, and is not stored.
+
+Rule: only its reader knows it. If the reader leaves, the request is cancelled.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from ag_ui.core import (
+    BaseEvent,
+    RunAgentInput,
+    RunErrorEvent,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    RunFinishedSuccessOutcome,
+)
+
+from agui_container.ports import RunContext, RunInterrupted
+from agui_container.ports.records import RunKey
+from agui_container.protocol.app_request import AppRequest
+from agui_container.protocol.encoder import encode
+from agui_container.protocol.errors import AppError, run_error
+from agui_container.run.event_log import EventLog, LocalSubscription
+from agui_container.run.outcome import CancelReason
+from agui_container.run.subscription import OnClose, Subscription
+from agui_container.run.terminal_events import describe_failure, start_event
+
+logger = logging.getLogger(__name__)
+
+AnswerApp = Callable[[AppRequest, RunAgentInput, RunContext], Awaitable[Mapping[str, object]]]
+"""Returns the result of a request. Raises ``AppError``, or ``RunInterrupted`` if a person must answer first."""
+
+
+async def no_server(request: AppRequest, _input: RunAgentInput, _ctx: RunContext) -> Mapping[str, object]:
+    """Answer where no server is configured, as the middleware does for a server that it does not know."""
+    return {"error": f"Unknown server: {request.server[:64]}"}
+
+
+class AppRun:
+    """Implements ``Readable`` for one reader.
+
+    Args:
+        ctx: the context of the run.
+        answer: returns the result.
+        log: an empty log.
+        now_ms: returns the time.
+        on_end: called once the request is over.
+    """
+
+    def __init__(
+        self,
+        ctx: RunContext,
+        answer: Awaitable[Mapping[str, object]],
+        log: EventLog,
+        now_ms: Callable[[], int],
+        on_end: Callable[[], None],
+    ) -> None:
+        self.key = RunKey(ctx.caller.owner, ctx.thread_id, ctx.run_id)
+        self.log = log
+        self._ctx = ctx
+        self._now_ms = now_ms
+        self._append(start_event(self.key, None, now_ms()))
+        self._task = asyncio.create_task(self._run(answer), name="app request")
+        self._task.add_done_callback(lambda _: on_end())
+
+    def subscribe(self, after: int = 0, on_close: OnClose | None = None) -> LocalSubscription:
+        def close(subscription: Subscription, may_stay_unread: bool) -> None:  # noqa: FBT001 - as OnClose
+            self._task.cancel()
+            self.log.discard()
+            if on_close is not None:
+                on_close(subscription, may_stay_unread)
+
+        return LocalSubscription(self, self.log, after, close)
+
+    def cancel(self, reason: CancelReason = CancelReason.CALLER) -> None:  # noqa: ARG002 - as in the protocol
+        self._task.cancel()
+
+    async def _run(self, answer: Awaitable[Mapping[str, object]]) -> None:
+        self._append(await self._end(answer))
+        self.log.end()
+
+    async def _end(self, answer: Awaitable[Mapping[str, object]]) -> RunFinishedEvent | RunErrorEvent:
+        _, thread_id, run_id = self.key
+        try:
+            result = await answer
+        except RunInterrupted as asked:
+            outcome = RunFinishedInterruptOutcome(interrupts=list(asked.interrupts))
+            return RunFinishedEvent(thread_id=thread_id, run_id=run_id, outcome=outcome)
+        except Exception as error:
+            if not isinstance(error, AppError):
+                logger.exception("app request failed")
+            return run_error(describe_failure(error), self._ctx.caller.request_id)
+        return RunFinishedEvent(thread_id=thread_id, run_id=run_id, result=result, outcome=RunFinishedSuccessOutcome())
+
+    def _append(self, event: BaseEvent) -> None:
+        self.log.append(event.type, encode(event.model_copy(update={"timestamp": self._now_ms()})))

@@ -1,1 +1,0 @@
-"""The events of a run, in order, and the subscriptions that read them."""

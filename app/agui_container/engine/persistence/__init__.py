@@ -1,1 +1,0 @@
-"""Runs in the store: recording, leases, and runs of other replicas."""

@@ -1,0 +1,267 @@
+"""Registry of the runs of one process: open runs by thread, ended runs that can still be read, and their tasks.
+
+Rule: at most one run of a thread is active; the others are queued in the order in which they came. Every task is owned
+here and awaited in ``drain``. Memory is bounded (``CapacityLimits``). Only ended runs without readers are removed to
+stay within the limits.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
+from itertools import islice
+
+from agui_container.engine.health import Health
+from agui_container.engine.quota import Quota
+from agui_container.ports.records import RunKey, ThreadKey
+from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
+from agui_container.run.event_log import Flusher
+from agui_container.run.fairness import FairScheduler
+from agui_container.run.life import RunPhase
+from agui_container.run.outcome import CancelReason
+from agui_container.run.policy import CapacityLimits
+from agui_container.run.run import Run
+from agui_container.run.terminal_events import start_failed_error
+from agui_container.runtime.eviction_queue import EvictionQueue
+from agui_container.telemetry import make_exporter
+
+logger = logging.getLogger(__name__)
+
+REQUEST_SECONDS = 0.1
+"""Wait before telemetry is exported. The span of a request ends shortly after its run."""
+
+TURN_SECONDS = 0.1
+"""Seconds of one turn of a wait. A shutdown counts its seconds in turns: a process that does not get the processor for
+a while loses one turn, and not the time in which its runs would have ended."""
+
+UNWIND_SECONDS = 1.0
+"""Longest wait of ``drain`` for agents that were cancelled. Agents that still block then end with the process."""
+
+
+class RunRegistry:
+    """The runs of one process."""
+
+    def __init__(self, limits: CapacityLimits, quota: Quota, health: Health) -> None:
+        self.flusher = Flusher()
+        self.scheduler = FairScheduler()
+        self._limits = limits
+        self._quota = quota
+        self._health = health
+        self.queues: dict[ThreadKey, list[Run]] = {}
+        """Runs by thread: the active one, then those that wait for it. A run that has ended while it waited stays,
+        because its messages are stored in its turn."""
+        self.by_key: dict[RunKey, Run] = {}
+        self._ended = EvictionQueue[Run](limits.kept_runs, limits.kept_bytes)
+        self.tasks: set[asyncio.Task[None]] = set()
+        """Tasks of agents, and background work."""
+        self._background: set[asyncio.Task[None]] = set()
+        self.lives: dict[Run, asyncio.Task[None]] = {}
+        """Task of each run from its request until its end is stored."""
+
+    # --- look-up ---
+
+    def get(self, key: RunKey) -> Run | None:
+        return self.by_key.get(key)
+
+    def is_storing(self, thread: ThreadKey) -> bool:
+        """Return True if a run of a thread is not stored to its end."""
+        return any(run.thread == thread for run in self.lives)
+
+    def open_run_ids(self, limit: int) -> list[str]:
+        return [run.key.run_id for run in islice((run for run in self.lives if not run.log.has_ended), limit)]
+
+    @property
+    def open_count(self) -> int:
+        return len(self.by_key) - len(self._ended)
+
+    @property
+    def queued_count(self) -> int:
+        """Number of open runs that wait for another run on their thread. Any thread may ask."""
+        return max(0, self.open_count - len(self.queues))
+
+    def queue(self, owner: str, thread_id: str) -> tuple[Run, ...]:
+        """Return the open runs of a thread: the active one, then the queued ones in order."""
+        return self.open_queue(ThreadKey(owner, thread_id))
+
+    def open_queue(self, thread: ThreadKey) -> tuple[Run, ...]:
+        queue = self.queues.get(thread)
+        return tuple([run for run in queue if not run.log.has_ended]) if queue else ()
+
+    def newest_first(self, owner: str, thread_id: str | None = None, run_id: str | None = None) -> Iterator[Run]:
+        """Iterate the owner's runs. Two threads may have runs with the same id. Nothing may change meanwhile."""
+        return (
+            run
+            for key, run in reversed(self.by_key.items())
+            if key.owner == owner and thread_id in (None, key.thread_id) and run_id in (None, key.run_id)
+        )
+
+    def open_runs(self) -> Sequence[Run]:
+        return [run for run in self.by_key.values() if not run.log.has_ended]
+
+    # --- lifecycle ---
+
+    def add(self, run: Run, life: Coroutine[object, object, None]) -> None:
+        """Add a run with the coroutine that admits and stores it."""
+        self.by_key[run.key] = run
+        self.lives[run] = asyncio.create_task(life, name=f"life of run {run.key.run_id}")
+        self._update_health()
+
+    def enter_queue(self, run: Run, to_cancel: Sequence[Run]) -> None:
+        """Put a run in the queue of its thread. A refused run ends no other.
+
+        ``to_cancel`` are open runs of the same thread, which end first.
+
+        Raises:
+            AppError: THREAD_BUSY if the queue is full, RATE_LIMIT_EXCEEDED if a limit leaves no room.
+        """
+        if len(self.queues.get(run.thread, ())) - len(to_cancel) > self._limits.queued_runs:
+            raise AppError(ErrorCode.THREAD_BUSY, "Too many runs are waiting on this thread.")
+        self._quota.take(run.ctx.caller.identity, [other.ctx.caller.identity for other in to_cancel])
+        for other in reversed(to_cancel):
+            other.cancel(CancelReason.NEW_RUN)
+        queue = self.queues.setdefault(run.thread, [])
+        queue.append(run)
+        if queue[0] is not run:
+            run.turn = asyncio.Event()
+
+    def own_task(self, task: asyncio.Task[None]) -> None:
+        self.tasks.add(task)
+        task.add_done_callback(self._on_task_done)
+
+    def run_ended(self, run: Run) -> None:
+        """Free the thread of an ended run, give the next one in the queue its turn, and keep the log for late readers.
+
+        An in-memory store has this end before the next run's claim, because the end was handed to the recorder before.
+        """
+        queue = self.queues.get(run.thread, [])
+        if run in queue:
+            self._quota.release(run.ctx.caller.identity)
+            if run is queue[0] or run.life.is_dropped:
+                self._leave_queue(run)
+        if run.life.is_dropped:
+            self._remove(run)
+        else:
+            self._ended.put(run, run.log.bytes)
+
+    def _leave_queue(self, run: Run) -> None:
+        queue = self.queues.get(run.thread, [])
+        if run not in queue:
+            return
+        queue.remove(run)
+        if queue and queue[0].turn is not None:
+            queue[0].turn.set()
+        if not queue:
+            del self.queues[run.thread]
+        if not self.queues and (export := make_exporter()) is not None:
+            self.background(export_after_requests(export))
+
+    def end_life(self, run: Run) -> None:
+        """Let go of a run that is stored, or cannot be."""
+        if not run.log.has_ended:
+            run.refuse(start_failed_error())
+        self.lives.pop(run)
+        self._leave_queue(run)
+        run.input, run.is_live = None, False
+        self.release_unread(run)
+        self._update_health()
+
+    def discard(self, run: Run) -> None:
+        """Remove a run that has ended, because its ids are another run's."""
+        if run in self._ended:
+            self._ended.remove(run)
+            self._remove(run)
+
+    def _remove(self, run: Run) -> None:
+        del self.by_key[run.key]
+        run.log.discard()
+
+    def release_unread(self, run: Run) -> None:
+        """Remove an ended run without local readers if it is in a durable store, where late readers find it.
+
+        Then remove the oldest ended runs without readers until the limits are met.
+        """
+        if run.life.phase is RunPhase.STORED and not run.readers.local:
+            self.discard(run)
+        while self._ended.is_full:
+            may_go = (ended for ended in self._ended if not ended.readers.local and ended not in self.lives)
+            if (oldest := next(may_go, None)) is None:
+                return
+            self.discard(oldest)
+
+    def forget_thread(self, thread: ThreadKey) -> None:
+        """Remove the ended runs of a deleted thread. Their ids may be used again."""
+        for run in list(self.newest_first(*thread)):
+            self.discard(run)
+
+    # --- tasks ---
+
+    def background(self, work: Awaitable[object], on_done: Callable[[], None] = lambda: None) -> None:
+        """Run work that may outlive its run. The process is busy until it is done, then ``on_done`` is called.
+
+        The work is never refused, because it may store what has happened.
+        """
+
+        async def wait() -> None:
+            try:
+                await work
+            except (KeyboardInterrupt, SystemExit):  # asyncio would stop its loop, and with it all runs
+                logger.exception("background work failed")
+
+        task = asyncio.create_task(wait(), name="background work")
+        self._background.add(task)
+        task.add_done_callback(self._end_background)
+        task.add_done_callback(lambda _: on_done())
+        self.own_task(task)
+        self._update_health()
+
+    def _end_background(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        self._update_health()
+
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("background work failed", exc_info=error)
+
+    def _update_health(self) -> None:
+        """Agents that do not stop after the end of their runs do not make the process busy."""
+        self._health.update(busy=bool(self.lives or self._background))
+
+    async def stop_recorders(self, seconds: float) -> None:
+        """Wait until the ends of all runs are stored, for ``seconds`` at most. Then the others end for readers."""
+        await wait_in_turns(self.lives.values(), seconds)
+        lives = list(self.lives.values())
+        for task in lives:
+            task.cancel()
+        if lives:
+            await asyncio.wait(lives)
+        for run in list(self.lives):  # its task was cancelled before its first step
+            self.end_life(run)
+
+    async def drain(self, grace: float) -> None:
+        """Give open runs ``grace`` seconds to finish, then end them with SHUTTING_DOWN, and wait for the agents."""
+        for run in self.open_runs():
+            if not run.life.has_begun:
+                run.refuse(shutting_down())
+        await wait_in_turns(self.tasks, grace)
+        for run in self.open_runs():
+            run.refuse(shutting_down())
+        for run in self.lives:
+            run.recorder.drop_backlog(shutting_down())
+        for task in self.tasks:
+            task.cancel()
+        await wait_in_turns(self.tasks, UNWIND_SECONDS)
+        await wait_in_turns(self.lives.values(), UNWIND_SECONDS)
+
+
+async def wait_in_turns(tasks: Collection[asyncio.Task[None]], seconds: float) -> None:
+    """Wait for ``seconds`` in turns at most until there are no tasks. Tasks leave the collection when they are done."""
+    turns = round(seconds / TURN_SECONDS)
+    while tasks and turns > 0:
+        await asyncio.wait(tasks, timeout=TURN_SECONDS)
+        turns -= 1
+
+
+async def export_after_requests(export: Awaitable[None]) -> None:
+    """Export telemetry once the requests that read the last run have ended."""
+    await asyncio.sleep(REQUEST_SECONDS)
+    await export

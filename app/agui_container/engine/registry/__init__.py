@@ -1,1 +1,0 @@
-"""The runs of this process: their registry, their queues, their subscriptions and the search for them."""

@@ -1,1 +1,0 @@
-"""One run, from its input to its terminal event."""

@@ -1,8 +1,0 @@
-"""A local data plane of Bedrock AgentCore Runtime: one process per session, behind the platform's own habits.
-
-Rule: a room of its own. Nothing of the server imports it, and of the server it imports the verification of tokens, the
-protocol and small helpers. Only ``snapshot``, which runs in a process of its own, imports the server.
-
-Sources: the developer guide of AgentCore, botocore's service model ``bedrock-agentcore``, and measurements of others.
-docs/platform.md says which of them each habit has.
-"""

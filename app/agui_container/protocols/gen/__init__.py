@@ -1,0 +1,1 @@
+"""The messages of proto/. `make proto` compiles them."""

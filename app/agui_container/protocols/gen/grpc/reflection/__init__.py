@@ -1,0 +1,1 @@
+"""Compiled messages of gRPC's standard services."""

@@ -1,0 +1,106 @@
+"""``kontekst.DaemonService``: the server's status, and its shutdown.
+
+Rule: the status shows real values or none. A shutdown is refused unless the operator allows it
+(``AGUI_GRPC_SHUTDOWN``). It is refused to callers with a scope of their own, because others may share the server.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+from grpclib.const import Cardinality
+from grpclib.const import Handler as Method
+
+from agui_container.engine.engine import Engine
+from agui_container.ports import EVERYBODY, Caller
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocols.gen.kontekst.kontekst_pb2 import (
+    GetStatusRequest,
+    GetStatusResponse,
+    ShutdownRequest,
+    ShutdownResponse,
+)
+from agui_container.protocols.grpc.call import Call, CallAdmission, method
+from agui_container.protocols.kontekst.options import KontekstOptions
+from agui_container.runtime.log_values import format_fields
+
+PROBE_SECONDS = 2.0
+"""Seconds in which a model endpoint must accept a connection."""
+
+PORTS = {"http": 80, "https": 443}
+
+logger = logging.getLogger(__name__)
+
+
+class DaemonService:
+    """``kontekst.DaemonService``. Without ``shutdown`` clients may not shut the process down."""
+
+    def __init__(
+        self,
+        service: Engine,
+        admission: CallAdmission,
+        options: KontekstOptions,
+        shutdown: Callable[[], None] | None,
+    ) -> None:
+        self._service = service
+        self._admission = admission
+        self._options = options
+        self._shutdown = shutdown
+
+    def __mapping__(self) -> dict[str, Method]:
+        unary, admission = Cardinality.UNARY_UNARY, self._admission
+        status = method(self.get_status, admission, GetStatusRequest, GetStatusResponse, unary)
+        shutdown = method(self.shutdown, admission, ShutdownRequest, ShutdownResponse, unary)
+        return {"/kontekst.DaemonService/GetStatus": status, "/kontekst.DaemonService/Shutdown": shutdown}
+
+    async def get_status(self, call: Call[GetStatusRequest, GetStatusResponse]) -> None:
+        """This server runs no llama-server. Its health is that of the model's endpoint."""
+        await call.receive_request()
+        healthy = await accepts_connections(self._options.endpoint)
+        started_at = self._service.health.started_at
+        status = GetStatusResponse(
+            bind=f"{self._options.host}:{call.port}",
+            endpoint=self._options.endpoint,
+            llama_server_healthy=healthy,
+            data_dir=self._options.data_dir,
+        )
+        if started_at is not None:
+            status.uptime_seconds = int(max(0.0, time.time() - started_at))
+            status.started_at_rfc3339 = datetime.fromtimestamp(int(started_at), UTC).isoformat().replace("+00:00", "Z")
+        await call.send([status])
+
+    async def shutdown(self, call: Call[ShutdownRequest, ShutdownResponse]) -> None:
+        """Raise ``AppError`` ACCESS_DENIED unless the operator allows it and the caller has no scope of its own."""
+        await call.receive_request()
+        if self._shutdown is None:
+            raise AppError(ErrorCode.ACCESS_DENIED, "Shutdown is not allowed here; see AGUI_GRPC_SHUTDOWN.")
+        if not is_operator(call.caller):
+            raise AppError(ErrorCode.ACCESS_DENIED, "Only the server's operator may shut it down.")
+        await call.send([ShutdownResponse(message="The server is shutting down.")])
+        logger.warning("shutdown requested over gRPC %s", format_fields({"request": call.caller.request_id}))
+        asyncio.get_running_loop().call_soon(self._shutdown)
+
+
+def is_operator(caller: Caller) -> bool:
+    """True if a caller has the anonymous scope. A caller with a session or a principal may be one of several."""
+    return caller.principal is None and caller.owner == EVERYBODY
+
+
+async def accepts_connections(endpoint: str) -> bool:
+    """True if the model's endpoint accepts connections, or if the model has no endpoint."""
+    if not endpoint:
+        return True
+    address = urlsplit(endpoint)
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            _, writer = await asyncio.open_connection(address.hostname, address.port or PORTS.get(address.scheme, 80))
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+    return True

@@ -1,0 +1,286 @@
+"""One run of kontekst: its commands as AG-UI, and AG-UI events as its events.
+
+A kontekst run can consist of several AG-UI runs: each approval ends one, and its answer begins the next.
+
+Rule: every run of this protocol needs an approval for every tool, and a denial cancels the run, also one by a client of
+another protocol. An approval that has expired before a run begins is no denial: the run answers its prompt.
+
+Rule: pure translation, in kontekst's order: started, deltas, turn_completed and context_snapshot, tools_proposed,
+tool_started, tool_completed or tool_failed, tools_completed, and one of completed, cancelled, failed at the end.
+Each call has at most one start, and one end after it. A result is sent as soon as it arrives.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from ag_ui.core import (
+    PROTOCOL_VERSION,
+    AssistantMessage,
+    Context,
+    EventType,
+    FunctionCall,
+    ReasoningMessage,
+    RunAgentInput,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from msgspec import Struct
+
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocols.conversation.approvals import (
+    ApprovalDecision,
+    ApprovalRequest,
+    Verdict,
+    decision,
+    resume_entry,
+)
+from agui_container.protocols.conversation.events import Completed, Event, Failed, Outcome, is_failure, text_of
+from agui_container.protocols.conversation.pending import Answer, PendingCalls
+from agui_container.protocols.conversation.translator import Cancellation, Opening, Translator
+from agui_container.protocols.gen.kontekst import kontekst_pb2 as pb
+from agui_container.protocols.kontekst.context import UNBOUNDED, Row, ThreadCount, read_snapshot
+
+SNAPSHOT = "context.snapshot"
+
+CUT_OFF = "Error: the run ended before this call."
+"""Error of a call that has started and has no result when its run ends."""
+
+BUDGET = {"contextTokens": UNBOUNDED}
+"""The assistant counts tokens for context snapshots only if it has a budget."""
+
+PROPS = {"approvals": {"ask": "all", "onDenial": "cancel"}, "budget": BUDGET}
+
+FIELD_NAMES = {
+    "threadId": "start.session_id",
+    "messages": "start.prompt",
+    "context": "start.working_dir",
+    "forwardedProps.agent": "start.agent_name",
+    "forwardedProps.skill": "start.skill",
+    "forwardedProps.skill.name": "start.skill.name",
+    "forwardedProps.skill.arguments": "start.skill.arguments",
+    "resume": "approve_tool.call_id",
+    "resume.payload.reason": "deny_tool.reason",
+}
+
+
+class RunStart(Struct, frozen=True):
+    """A start command, and what its thread adds to it."""
+
+    command: pb.StartRunCommand
+    message_id: str
+    choice: Mapping[str, object] = {}
+    expired: Sequence[ApprovalRequest] = ()
+    history: Sequence[Row] = ()
+
+
+class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
+    """Translates one run. The protocol has no event for a decision that is late."""
+
+    field_names = FIELD_NAMES
+
+    def __init__(self, run_id: str, session_id: str, agent_name: str) -> None:
+        self.run_id = run_id
+        self.session_id = session_id
+        self.agent_name = agent_name
+        self._content: list[str] = []
+        self._reasoning: list[str] = []
+        self._last = "", ""
+        self._is_in_turn = False
+        self._context: pb.ContextSnapshot | None = None
+        self._count = ThreadCount()
+        """Tokens of the thread, for turns whose context the agent does not report."""
+        self._calls: dict[str, list[str]] = {}
+        """Name and pieces of the arguments of the turn's calls, by call id."""
+        self._open_calls: set[str] = set()
+        """Ids of the turn's calls that have no result yet."""
+        self._proposed: dict[str, bool] = {}
+        """Ids of the turn's proposed calls. False for a question of an agent, which has neither start nor end."""
+        self._hidden: Collection[str] = ()
+        """Ids of calls of an earlier run, whose results are not sent."""
+        self._started: set[str] = set()
+        self._executing: list[str] = []
+        """Ids of the calls that have started and have not ended."""
+        self._has_open_tools = False
+        """True from the first result of a turn until ``tools_completed``."""
+
+    def open(self, request: RunStart) -> Opening[pb.RunEvent]:
+        self._hidden = [expired.call_id for expired in request.expired]
+        self._count = ThreadCount(request.history, request.command.prompt)
+        started = pb.RunStartedEvent(run_id=self.run_id, session_id=self.session_id, agent_name=self.agent_name)
+        return Opening(
+            run_input(request, self.session_id, self.run_id),
+            request.command.ByteSize(),
+            [pb.RunEvent(started=started)],
+            next_props={**PROPS, **request.choice},
+        )
+
+    def feed(self, kind: EventType, event: Event) -> list[pb.RunEvent]:  # noqa: PLR0911 - a case for each kind
+        """Of a subagent only the results of proposed calls are shown."""
+        if event.get("subagentRunId") is not None:
+            is_shown = kind is EventType.TOOL_CALL_RESULT and event["toolCallId"] in self._proposed
+            return self._call_ended(event) if is_shown else []
+        match kind:
+            case EventType.TEXT_MESSAGE_CONTENT:
+                return [*self._begin_turn(), self._token(event["delta"])]
+            case EventType.REASONING_MESSAGE_CONTENT:
+                return [*self._begin_turn(), self._thought(event["delta"])]
+            case EventType.TOOL_CALL_START:
+                begun = self._begin_turn()
+                self._open_calls.add(event["toolCallId"])
+                self._calls[event["toolCallId"]] = [event["toolCallName"]]
+                return begun
+            case EventType.TOOL_CALL_ARGS if event["toolCallId"] in self._calls:
+                self._calls[event["toolCallId"]].append(event["delta"])
+            case EventType.CUSTOM if event.get("name") == SNAPSHOT:
+                self._context = read_snapshot(event.get("value"))
+                return self._turn_completed() if self._context else []
+            case EventType.TOOL_CALL_RESULT if event["toolCallId"] not in self._hidden:
+                return [*self._turn_completed(), *self._call_ended(event)]
+            case EventType.RUN_FINISHED:
+                return self._turn_completed()
+        return []
+
+    # --- proposed calls ---
+
+    def ask(self, pending: PendingCalls) -> list[pb.RunEvent]:
+        self._proposed |= {request.call_id: request.has_call for request in pending.approvals.values()}
+        calls = [
+            pb.ProposedToolCall(
+                call_id=request.call_id, name=request.name, arguments_json=request.arguments, preview=request.preview
+            )
+            for request in pending.approvals.values()
+        ]
+        return [pb.RunEvent(tools_proposed=pb.ToolsProposedEvent(calls=calls))]
+
+    def answers(self, message: pb.RunCommand) -> Sequence[Answer | Cancellation]:
+        match message.WhichOneof("command"):
+            case "approve_tool":
+                return [decision(message.approve_tool.call_id, is_approved=True)]
+            case "deny_tool":
+                return [decision(message.deny_tool.call_id, is_approved=False, reason=message.deny_tool.reason)]
+            case "cancel":
+                return [Cancellation()]
+        return []
+
+    def settle(self, answers: Sequence[Answer]) -> list[pb.RunEvent]:
+        """Start the approved calls. Only results tell which calls another client has approved."""
+        approved = [it.call_id for it in answers if isinstance(it, ApprovalDecision) and it.verdict is Verdict.APPROVED]
+        return [started for call_id in approved if self._proposed[call_id] for started in self._call_started(call_id)]
+
+    def end(self, outcome: Outcome) -> list[pb.RunEvent]:
+        """A call that has started and has no result fails."""
+        cut_off = [_tool_failed(call_id, CUT_OFF) for call_id in self._executing]
+        self._has_open_tools = self._has_open_tools or bool(cut_off)
+        return [*cut_off, *self._tools_completed(), self._last_event(outcome)]
+
+    def _last_event(self, outcome: Outcome) -> pb.RunEvent:
+        match outcome:
+            case Failed(error=error):
+                return pb.RunEvent(failed=pb.RunFailedEvent(run_id=self.run_id, error=error.message))
+            case Completed():
+                content, reasoning = self._last
+                completed = pb.RunCompletedEvent(run_id=self.run_id, content=content, reasoning=reasoning)
+                return pb.RunEvent(completed=completed)
+        return pb.RunEvent(cancelled=pb.RunCancelledEvent(run_id=self.run_id))
+
+    # --- a turn of the model ---
+
+    def _begin_turn(self) -> list[pb.RunEvent]:
+        """Begin a turn unless one is open. All tools of the previous turn have ended by then."""
+        if self._is_in_turn:
+            return []
+        self._is_in_turn = True
+        self._content, self._reasoning = [], []
+        completed = self._tools_completed()
+        self._open_calls, self._proposed, self._started = set(), {}, set()
+        return completed
+
+    def _token(self, text: str) -> pb.RunEvent:
+        self._content.append(text)
+        return pb.RunEvent(token=pb.TokenDeltaEvent(text=text))
+
+    def _thought(self, text: str) -> pb.RunEvent:
+        self._reasoning.append(text)
+        return pb.RunEvent(reasoning=pb.ReasoningDeltaEvent(text=text))
+
+    def _turn_completed(self) -> list[pb.RunEvent]:
+        if not self._is_in_turn:
+            return []
+        self._is_in_turn = False
+        self._last = content, reasoning = "".join(self._content), "".join(self._reasoning)
+        self._count_turn(content, reasoning)
+        context, self._context = self._context or self._count.snapshot(), None
+        completed = pb.TurnCompletedEvent(content=content, reasoning=reasoning, context=context)
+        return [
+            pb.RunEvent(turn_completed=completed),
+            pb.RunEvent(context_snapshot=pb.ContextSnapshotEvent(context=context)),
+        ]
+
+    def _count_turn(self, content: str, reasoning: str) -> None:
+        calls = [
+            ToolCall(id=call_id, function=FunctionCall(name=name, arguments="".join(arguments)))
+            for call_id, (name, *arguments) in self._calls.items()
+        ]
+        self._calls = {}
+        if reasoning:
+            self._count.add(ReasoningMessage(id="", content=reasoning))
+        if content or calls:
+            self._count.add(AssistantMessage(id="", content=content or None, tool_calls=calls or None))
+
+    # --- tools ---
+
+    def _call_started(self, call_id: str) -> list[pb.RunEvent]:
+        if call_id in self._started:
+            return []
+        self._started.add(call_id)
+        self._executing.append(call_id)
+        return [pb.RunEvent(tool_started=pb.ToolExecutionStartedEvent(call_id=call_id))]
+
+    def _call_ended(self, result: Event) -> list[pb.RunEvent]:
+        """Return the end of a call, and the end of the turn's tools if this is the last one."""
+        call_id, text, has_failed = result["toolCallId"], text_of(result.get("content")), is_failure(result)
+        events = [] if has_failed else self._call_started(call_id)
+        events.append(_tool_failed(call_id, text) if has_failed else _tool_completed(call_id, text))
+        self._has_open_tools = True
+        if result.get("subagentRunId") is None:
+            self._count.add(ToolMessage(id="", tool_call_id=call_id, content=text))
+        self._open_calls.discard(call_id)
+        if call_id in self._executing:
+            self._executing.remove(call_id)
+        return events if self._open_calls else [*events, *self._tools_completed()]
+
+    def _tools_completed(self) -> list[pb.RunEvent]:
+        if not self._has_open_tools:
+            return []
+        self._has_open_tools = False
+        return [pb.RunEvent(tools_completed=pb.ToolsCompletedEvent())]
+
+
+def _tool_failed(call_id: str, error: str) -> pb.RunEvent:
+    return pb.RunEvent(tool_failed=pb.ToolExecutionFailedEvent(call_id=call_id, error=error))
+
+
+def _tool_completed(call_id: str, output: str) -> pb.RunEvent:
+    return pb.RunEvent(tool_completed=pb.ToolExecutionCompletedEvent(call_id=call_id, output=output))
+
+
+def run_input(start: RunStart, thread_id: str, run_id: str) -> RunAgentInput:
+    """A skill without a prompt has its arguments as the user's message, so that the thread keeps them."""
+    command = start.command
+    skill = {"name": command.skill.name, "arguments": command.skill.arguments} if command.HasField("skill") else None
+    if not command.prompt and skill is None:
+        raise AppError(ErrorCode.VALIDATION_ERROR, "start: a prompt or a skill is expected.")
+    text = command.prompt or command.skill.arguments or f"Use the skill {command.skill.name}."
+    prompt = UserMessage(id=start.message_id, role="user", content=text)
+    folder = Context(description="The user's working directory", value=command.working_dir)
+    resume = [resume_entry(request, ApprovalDecision(request.call_id, Verdict.EXPIRED)) for request in start.expired]
+    return RunAgentInput(
+        thread_id=thread_id,
+        run_id=run_id,
+        protocol_version=PROTOCOL_VERSION,
+        messages=[prompt],
+        tools=[],
+        context=[folder] if command.working_dir else [],
+        forwarded_props={**PROPS, **start.choice, **({"skill": skill} if skill else {})},
+        resume=resume or None,
+    )

@@ -1,0 +1,341 @@
+"""Translation in both ways: AG-UI messages as messages of a session, and requests as run inputs.
+
+Rule: pure functions; ids and times are parameters. A message that a client has received never changes, except that more
+is appended to it, because clients store messages by index. While a run is active, a message is therefore withheld until
+its index is final: until the previous message has ended and all of its calls have results.
+
+A call that a message of the user has denied stays without its result, because the result would come before the message.
+Calls without a result between them are in one message, because a client looks for unanswered calls only in the last
+message of the assistant. Messages of subagents, reasoning, instructions and prompts for goals are not shown.
+"""
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from itertools import takewhile
+
+from ag_ui.core import (
+    PROTOCOL_VERSION,
+    AssistantMessage,
+    Context,
+    Message,
+    ResumeEntry,
+    RunAgentInput,
+    SystemMessage,
+    Tool,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from msgspec import Struct
+
+from agui_container.protocol.strict_json import parse_finite_json
+from agui_container.protocols.conversation.events import part_text, text_of
+from agui_container.protocols.roboto.goals import GoalTool, arguments_of, goal_contexts, request_for
+from agui_container.protocols.roboto.records import (
+    CANCELLED,
+    JSON,
+    MessageNotes,
+    MessageRecord,
+    Notes,
+    SendRequest,
+    SentMessage,
+    SentToolResult,
+    StartRequest,
+    TurnFailure,
+)
+from agui_core.transcript import DURATION, has_failed
+from agui_core.turns import answered_ids
+
+USER, ASSISTANT, ROBOTO = "user", "assistant", "roboto"
+COMPLETED, GENERATING = "completed", "generating"
+TEXT = "text"
+
+USE_SKILL = "Use the skill {skill}."
+FIELD_NAMES = {
+    "messages": "message",
+    "tools": "client_tools",
+    "context": "client_context",
+    "forwardedProps.model": "model_profile",
+    "forwardedProps.skill": "invoke_skills",
+    "forwardedProps.skill.name": "invoke_skills.skill_id",
+}
+"""Names of a request's fields by the paths of AG-UI."""
+
+VIEWING = "What the user is looking at in the client"
+SCOPE = "The range of time to analyse, in nanoseconds since the epoch, both ends included"
+
+
+class Reader(Struct, frozen=True):
+    """A client: it knows blocks of the type ``client_context``, or it does not show those of the type ``error``."""
+
+    knows_context: bool = False
+    errors_as_text: bool = False
+
+
+# --- a thread as a session --------------------------------------------------------------------------------------------
+
+
+def session_messages(
+    messages: Sequence[Message],
+    notes: Notes,
+    created: float,
+    open_ids: Collection[str] | None = None,
+    reader: Reader = Reader(),  # noqa: B008 - frozen
+) -> list[MessageRecord]:
+    """Return a thread, which was created at a time, as a session.
+
+    ``messages`` include those of an active run so far. ``open_ids`` are those of its messages and calls that have not
+    ended, or None without an active run.
+    """
+    answered = answered_ids(messages)
+    session = _Session(notes, created, open_ids or (), reader)
+    for message in messages:
+        if isinstance(message, UserMessage):
+            session.denied.update(MessageNotes.of(message.metadata).denied)
+    for message in messages if open_ids is None else _final_messages(messages, open_ids, answered):
+        session.add(message)
+    if open_ids is not None:
+        session.mark_generating(answered)
+    return session.messages
+
+
+def _final_messages(messages: Sequence[Message], open_ids: Collection[str], answered: set[str]) -> Iterator[Message]:
+    """Yield the messages of a thread whose index cannot change any more."""
+    is_waiting = False
+    for message in messages:
+        match message:
+            case UserMessage():
+                is_waiting = False
+            case AssistantMessage(subagent_run_id=None):
+                if is_waiting:
+                    return
+                ids = {call.id for call in message.tool_calls or ()}
+                if any(it in open_ids for it in (message.id, *ids)):
+                    yield message
+                    return
+                is_waiting = not ids <= answered
+        yield message
+
+
+class _Session:
+    """Builder of a session's messages. Results of the calls in ``denied`` are not shown."""
+
+    def __init__(self, notes: Notes, created: float, open_ids: Collection[str], reader: Reader) -> None:
+        self.messages: list[MessageRecord] = []
+        self.denied: set[str] = set()
+        self._notes = notes
+        self._created = created
+        self._open_ids = open_ids
+        self._reader = reader
+        self._client_tools = {tool.name for tool in notes.tools}
+        self._names: dict[str, str] = {}
+
+    def add(self, message: Message) -> None:
+        """Add a message of the thread, and the error of a turn that failed after it."""
+        match message:
+            case UserMessage():
+                self._add_user(message)
+            case AssistantMessage(subagent_run_id=None):
+                self._add_assistant(message)
+            case ToolMessage(subagent_run_id=None) if message.tool_call_id not in self.denied:
+                row = self._row(ROBOTO, message.id)
+                row.content.append(_result_block(message, self._names.get(message.tool_call_id, "unknown")))
+        failure = self._notes.failures.get(message.id)
+        if failure is not None:
+            self._add_failure(failure)
+
+    def mark_generating(self, answered: set[str]) -> None:
+        """Mark the last message as generating if more can be appended to it."""
+        last = self.messages[-1] if self.messages else None
+        if last is None or last.status != COMPLETED or last.role == USER:
+            return
+        previous = [block for row in self.messages[-2:-1] for block in row.content]
+        is_waiting = any("input" in block and block["tool_use_id"] not in answered for block in previous)
+        if last.role == ASSISTANT or is_waiting:
+            last.status = GENERATING
+
+    def _row(self, role: str, *ids: str, continues: bool = True) -> MessageRecord:
+        """Return the last row if it is of this role, or else a new one."""
+        if not (continues and self.messages and self.messages[-1].role == role):
+            self.messages.append(MessageRecord(role, self._created))
+        self.messages[-1].ids += ids
+        return self.messages[-1]
+
+    def _add_user(self, message: UserMessage) -> None:
+        notes = MessageNotes.of(message.metadata)
+        if notes.is_prompt:
+            return
+        self._created = notes.created or self._created
+        row = self._row(USER, message.id, continues=False)
+        row.is_sent = notes.is_sent
+        parts = [message.content] if isinstance(message.content, str) else map(part_text, message.content)
+        row.content += map(text_block, parts)  # Roboto has no blocks for media
+        if self._reader.knows_context and notes.context is not None:
+            row.content.append({"content_type": "client_context", "context": notes.context})
+
+    def _add_assistant(self, message: AssistantMessage) -> None:
+        last = self.messages[-1:]
+        has_calls = any("input" in block for row in last for block in row.content if row.status == COMPLETED)
+        row = self._row(ASSISTANT, message.id, continues=has_calls)
+        if message.content:
+            row.content.append(text_block(message.content))
+        for call in message.tool_calls or ():
+            if call.id not in self._open_ids:
+                self._names[call.id] = call.function.name
+                row.content.append(_tool_use_block(call, of_client=call.function.name in self._client_tools))
+
+    def _add_failure(self, failure: TurnFailure) -> None:
+        row = self._row(ASSISTANT)
+        turn = takewhile(lambda message: message.role != USER, reversed(self.messages))
+        has_text = any(block["content_type"] == TEXT for message in turn for block in message.content)
+        if self._reader.errors_as_text and not has_text:
+            row.content.append(text_block(failure.message))
+        error: JSON = {"content_type": "error", "error_message": failure.message, "error_code": failure.code}
+        row.content.append(error)
+        row.status = "cancelled" if failure.code == CANCELLED else "failed"
+
+
+def text_block(text: str) -> JSON:
+    """Return a block of text."""
+    return {"content_type": TEXT, "text": text}
+
+
+def _tool_use_block(call: ToolCall, *, of_client: bool) -> JSON:
+    return {
+        "content_type": "tool_use",
+        "tool_name": call.function.name,
+        "tool_use_id": call.id,
+        "input": arguments_of(call),
+        "raw_request": None,
+        "answered_by_server": not of_client,
+    }
+
+
+def _result_block(message: ToolMessage, name: str) -> JSON:
+    """Return the result of a call as a block. Clients read the object ``raw_response``."""
+    notes, duration = MessageNotes.of(message.metadata), (message.metadata or {}).get(DURATION)
+    output = _output(message)
+    return {
+        "content_type": "tool_result",
+        "tool_name": name,
+        "tool_use_id": message.tool_call_id,
+        "runtime_ms": duration if isinstance(duration, int) else notes.runtime_ms,
+        "status": notes.status or ("error" if has_failed(message) else "success"),
+        "raw_response": output,
+        "payload": output,
+    }
+
+
+def _output(message: ToolMessage) -> JSON:
+    text = text_of(message.content)
+    try:
+        value = parse_finite_json(text)
+    except ValueError:
+        value = text
+    if isinstance(value, dict):
+        return value
+    return {"error": value} if has_failed(message) else {"result": value}
+
+
+# --- requests as run inputs -------------------------------------------------------------------------------------------
+
+
+class NewRun(Struct, frozen=True):
+    """Facts of a run besides those of the request, at the time ``now`` in Unix seconds.
+
+    ``interrupt_ids`` wait for an answer, and the calls ``denied`` wait with them.
+    """
+
+    thread_id: str
+    run_id: str
+    now: float
+    notes: Notes
+    goals: Sequence[GoalTool] = ()
+    interrupt_ids: Sequence[str] = ()
+    denied: Sequence[str] = ()
+
+
+def start_input(run: NewRun, request: StartRequest) -> RunAgentInput:
+    """Return the input of the run that begins a session."""
+    earlier, last = list(request.messages), None
+    if earlier and earlier[-1].role == USER:
+        last = earlier.pop()
+    prompt = [SystemMessage(id=f"{run.run_id}-system", content=request.system_prompt)] if request.system_prompt else []
+    before = [_earlier_message(message, f"{run.run_id}-{at}", run.now) for at, message in enumerate(earlier)]
+    return _turn_input(run, request, [*prompt, *before, _question(run, request, last, is_sent=False)])
+
+
+def message_input(run: NewRun, request: SendRequest) -> RunAgentInput:
+    """Return the input of the run that answers a message.
+
+    The interrupts that wait are cancelled, because this protocol has no answers to them. Their calls count as denied.
+    """
+    question = _question(run, request, request.message, is_sent=request.message is not None)
+    resume = [ResumeEntry(interrupt_id=interrupt_id, status="cancelled") for interrupt_id in run.interrupt_ids]
+    return _turn_input(run, request, [question]).model_copy(update={"resume": resume or None})
+
+
+def results_input(run: NewRun, results: Sequence[SentToolResult], answers: Sequence[Message]) -> RunAgentInput:
+    """Return the input of the run that continues with results of client tools, and answers to calls for goals."""
+    return continued_input(run, [*(_result(f"{run.run_id}-{at}", it) for at, it in enumerate(results)), *answers])
+
+
+def continued_input(run: NewRun, messages: Sequence[Message], *contexts: Context, **props: object) -> RunAgentInput:
+    """Return the input of a run that continues a turn. ``onBusy`` allows no second run, for any ``AGUI_ON_BUSY``."""
+    scope = None if run.notes.scope is None else run.notes.scope.model_dump_json(exclude_none=True)
+    scopes = [] if scope in {None, "{}"} else [Context(description=SCOPE, value=str(scope))]
+    model = {"model": run.notes.model_profile} if run.notes.model_profile else {}
+    tools = [Tool(name=it.name, description=it.description, parameters=it.input_schema) for it in run.notes.tools]
+    return RunAgentInput(
+        thread_id=run.thread_id,
+        run_id=run.run_id,
+        protocol_version=PROTOCOL_VERSION,
+        state=None,
+        messages=list(messages),
+        tools=[*tools, *(goal.spec for goal in run.goals)],
+        context=[*contexts, *scopes, *goal_contexts(run.goals)],
+        forwarded_props={**props, **model, "onBusy": "reject"},
+    )
+
+
+def _turn_input(run: NewRun, request: StartRequest | SendRequest, messages: Sequence[Message]) -> RunAgentInput:
+    view = {name: value for name, value in (request.client_context or {}).items() if value}
+    contexts = [Context(description=VIEWING, value=json.dumps(view, ensure_ascii=False))] if view else []
+    skill = {"skill": {"name": request.invoke_skills[0].skill_id}} if request.invoke_skills else {}
+    return continued_input(run, messages, *contexts, **skill)
+
+
+def _question(
+    run: NewRun, request: StartRequest | SendRequest, message: SentMessage | None, *, is_sent: bool
+) -> UserMessage:
+    """Return the message that begins a turn. Without a message of the client, the text names the turn's purpose."""
+    skills, names = request.invoke_skills or (), [goal.name for goal in run.goals]
+    text = request_for(names) if names or not skills else USE_SKILL.format(skill=skills[0].skill_id)
+    notes = MessageNotes(
+        run.run_id,
+        run.now,
+        is_sent=is_sent,
+        goals=[tool.goal.model_dump(mode="json") for tool in run.goals],
+        context=request.client_context,
+        denied=list(run.denied),
+    )
+    content = text if message is None else message.text
+    return UserMessage(id=f"{run.run_id}-user", content=content, metadata=notes.metadata())
+
+
+def _earlier_message(message: SentMessage, message_id: str, now: float) -> Message:
+    if message.role == USER:
+        return UserMessage(id=message_id, content=message.text, metadata=MessageNotes(created=now).metadata())
+    return AssistantMessage(id=message_id, content=message.text)
+
+
+def _result(message_id: str, result: SentToolResult) -> ToolMessage:
+    output = result.output or {}
+    error = output.get("error", "The client's tool failed." if result.status == "error" else "The user declined it.")
+    return ToolMessage(
+        id=message_id,
+        tool_call_id=result.tool_use_id,
+        content=json.dumps(output, ensure_ascii=False),
+        error=None if result.status == "success" else str(error),
+        metadata=MessageNotes(status=result.status, runtime_ms=result.runtime_ms).metadata(),
+    )

@@ -1,0 +1,220 @@
+"""Messages of a roz client as AG-UI: prompts, history, context, results and decisions.
+
+Rule: pure translation. Source: roz's API reference (proto/roz/v1/agent.proto).
+"""
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ag_ui.core import (
+    AssistantMessage,
+    AudioPart,
+    ContentPart,
+    DataSource,
+    DocumentPart,
+    FunctionCall,
+    ImagePart,
+    Message,
+    ReasoningMessage,
+    SystemMessage,
+    TextPart,
+    Tool,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    VideoPart,
+)
+from google.protobuf.json_format import MessageToDict
+from pydantic_core import from_json, to_json
+
+from agui_container.protocol.client_tools import object_schema, schema_problem
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.parser import MAX_MESSAGE_PARTS
+from agui_container.protocols.conversation.approvals import ApprovalDecision, Verdict
+from agui_container.protocols.gen.descriptors import Struct
+from agui_container.protocols.gen.roz.v1 import agent_pb2 as pb
+
+ROLES = ("user", "assistant", "system", "tool")
+
+MAX_HISTORY = 5_000
+"""Number of messages, and number of parts, of an earlier conversation."""
+
+MAX_DETAIL = 65_536
+"""Number of characters of a decision's call id that may be JSON."""
+
+
+def json_of(struct: Struct) -> dict[str, Any]:
+    """Make whole numbers integers: ``Struct`` has only floats. Raises ``AppError`` for infinite numbers and NaN."""
+    try:
+        document: dict[str, Any] = _with_integers(MessageToDict(struct))
+    except ValueError:
+        raise AppError(ErrorCode.VALIDATION_ERROR, "A Struct has a number that is not finite.") from None
+    return document
+
+
+def _with_integers(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {name: _with_integers(each) for name, each in value.items()}
+    return [_with_integers(each) for each in value] if isinstance(value, list) else value
+
+
+def parameters_of(arguments: str) -> dict[str, object]:
+    """Decode a call's arguments. Arguments that are no JSON object become an empty one."""
+    try:
+        parameters: object = from_json(arguments or "{}", allow_inf_nan=False)
+    except ValueError:
+        return {}
+    return parameters if isinstance(parameters, dict) else {}
+
+
+def call_id_in(detail: str) -> str:
+    """Return the id of the call in the detail of an approval, or the whole detail.
+
+    The detail is the id. It was JSON with the id in earlier versions of this server, and clients that were written for
+    them may send that back.
+    """
+    call_id = parameters_of(detail[:MAX_DETAIL]).get("tool_call_id")
+    return call_id if isinstance(call_id, str) else detail
+
+
+def tool_of(schema: pb.ToolSchema) -> Tool:
+    """Raise ``AppError`` VALIDATION_ERROR without a name, or for a schema of anything else than an object."""
+    if not schema.name:
+        raise AppError(ErrorCode.VALIDATION_ERROR, "tools: a tool needs a name.")
+    parameters = object_schema(json_of(schema.parameters_schema))
+    if parameters is None:
+        raise AppError(ErrorCode.VALIDATION_ERROR, f"parameters_schema: {schema_problem(schema.name)}")
+    return Tool(name=schema.name, description=schema.description, parameters=parameters)
+
+
+def user_message(message: pb.UserMessage, message_id: str) -> UserMessage:
+    """Return a user message with its text and context blocks. Raises ``AppError`` VALIDATION_ERROR for too many."""
+    if len(message.context) > MAX_MESSAGE_PARTS:
+        raise AppError(ErrorCode.VALIDATION_ERROR, f"context: may have {MAX_MESSAGE_PARTS} blocks at most.")
+    if not message.context:
+        return UserMessage(id=message_id, role="user", content=message.content)
+    parts: list[ContentPart] = [TextPart(text=message.content)] if message.content else []
+    parts += [part for block in message.context for part in _content_parts(block)]
+    return UserMessage(id=message_id, role="user", content=parts)
+
+
+def _content_parts(block: pb.ContentBlock) -> Sequence[ContentPart]:
+    """Return the parts of a block. The label of media is a text before it, because no model reads names of media."""
+    if block.WhichOneof("block") != "binary":
+        return (TextPart(text=f"{block.label}:\n{block.text}" if block.label else block.text),)
+    media = media_part(block.binary.mime_type, block.binary.data)
+    if not block.label:
+        return (media,)
+    return TextPart(text=f"{block.label}:"), media.model_copy(update={"metadata": {"filename": block.label}})
+
+
+def media_part(mime_type: str, data: bytes) -> ContentPart:
+    source = DataSource(value=base64.b64encode(data).decode(), mime_type=mime_type)
+    match mime_type.partition("/")[0]:
+        case "image":
+            return ImagePart(source=source)
+        case "audio":
+            return AudioPart(source=source)
+        case "video":
+            return VideoPart(source=source)
+    return DocumentPart(source=source)
+
+
+def history_of(messages: Sequence[pb.ConversationMessage]) -> list[Message]:
+    """Raise ``AppError`` VALIDATION_ERROR for an unknown role, or too many messages or parts."""
+    if len(messages) > MAX_HISTORY or sum(len(message.parts) for message in messages) > MAX_HISTORY:
+        raise AppError(ErrorCode.VALIDATION_ERROR, f"history: may have {MAX_HISTORY} messages and parts at most.")
+    history: list[Message] = []
+    for at, message in enumerate(messages):
+        if message.role not in ROLES:
+            raise AppError(ErrorCode.VALIDATION_ERROR, f"history.{at}.role: must be one of {', '.join(ROLES)}.")
+        history += _history_messages(f"history-{at}", message)
+    return history
+
+
+def _history_messages(message_id: str, message: pb.ConversationMessage) -> list[Message]:
+    texts = [part.text.text for part in message.parts if part.WhichOneof("part") == "text"]
+    results: list[Message] = [
+        _result_message(f"{message_id}-{at}", part.tool_result)
+        for at, part in enumerate(message.parts)
+        if part.WhichOneof("part") == "tool_result"
+    ]
+    if message.role == "system":
+        return [SystemMessage(id=message_id, role="system", content="\n".join(texts))]
+    if message.role == "assistant":
+        return [*_assistant_messages(message_id, message, texts), *results]
+    images = [part.image for part in message.parts if part.WhichOneof("part") == "image"]
+    if not texts and not images:
+        return results
+    parts: list[ContentPart] = [*(TextPart(text=text) for text in texts)]
+    parts += [media_part(image.media_type, image.data) for image in images]
+    content = "\n".join(texts) if not images else parts
+    return [*results, UserMessage(id=message_id, role="user", content=content)]
+
+
+def _assistant_messages(message_id: str, message: pb.ConversationMessage, texts: Sequence[str]) -> list[Message]:
+    reasoning: list[Message] = []
+    calls = []
+    for at, part in enumerate(message.parts):
+        if part.WhichOneof("part") == "thinking":
+            thought = part.thinking
+            reasoning.append(
+                ReasoningMessage(
+                    id=f"{message_id}-{at}",
+                    role="reasoning",
+                    content=thought.thinking,
+                    encrypted_value=thought.signature or None,
+                )
+            )
+        elif part.WhichOneof("part") == "tool_use":
+            arguments = to_json(json_of(part.tool_use.input)).decode()
+            function = FunctionCall(name=part.tool_use.name, arguments=arguments)
+            calls.append(ToolCall(id=part.tool_use.id, type="function", function=function))
+    if not texts and not calls:
+        return reasoning
+    answer = AssistantMessage(
+        id=message_id, role="assistant", content="\n".join(texts) or None, tool_calls=calls or None
+    )
+    return [*reasoning, answer]
+
+
+def _result_message(message_id: str, result: pb.ToolResultContent) -> ToolMessage:
+    return ToolMessage(
+        id=message_id,
+        role="tool",
+        tool_call_id=result.tool_use_id,
+        content=result.content,
+        error=result.content if result.is_error else None,
+    )
+
+
+def tool_message(result: pb.ToolResult) -> ToolMessage:
+    """Exit code and truncation are part of the text, because the model reads nothing else of a result."""
+    details: Mapping[str, object] = {
+        "exitCode": result.exit_code if result.HasField("exit_code") else None,
+        "truncated": result.truncated or None,
+        "durationMs": result.duration_ms if result.HasField("duration_ms") else None,
+    }
+    return ToolMessage(
+        id=f"result-{result.tool_call_id}",
+        role="tool",
+        tool_call_id=result.tool_call_id,
+        content="\n".join(filter(None, (result.result, *_result_notes(result)))),
+        error=None if result.success else (result.result or "The tool failed."),
+        metadata={name: value for name, value in details.items() if value is not None} or None,
+    )
+
+
+def _result_notes(result: pb.ToolResult) -> Sequence[str]:
+    exit_code = f"[exit code {result.exit_code}]" if result.HasField("exit_code") else ""
+    return exit_code, "[the output was truncated]" if result.truncated else ""
+
+
+def permission_answer(permission: pb.PermissionDecision) -> ApprovalDecision:
+    """Raise ``AppError`` VALIDATION_ERROR for edited arguments that are not JSON."""
+    verdict = Verdict.APPROVED if permission.approved else Verdict.DENIED
+    edited = json_of(permission.modifier) if permission.HasField("modifier") else None
+    return ApprovalDecision(call_id_in(permission.tool_call_id), verdict, edited_arguments=edited)

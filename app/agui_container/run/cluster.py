@@ -1,0 +1,144 @@
+"""The cluster of replicas on one store and bus, as one of them uses it: its name, its leases, its messages to others.
+
+Rule: a failure of the bus fails no run, because the store has everything that the bus carries. The replica name is made
+when the process opens, because a restored snapshot of the process must not share it.
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+
+from pydantic_core import from_json, to_json
+
+from agui_container.ports import Clock
+from agui_container.ports.bus import Bus, BusUnavailable
+from agui_container.ports.records import RunKey, RunRecord, ThreadKey
+from agui_container.ports.store import RunQuery, Store
+from agui_container.protocol.wire.envelope import Envelope
+from agui_container.runtime.log_values import format_fields
+
+LEASE_SECONDS = 8.0
+"""Duration of a lease. A run whose lease is not renewed may be taken over by another replica."""
+
+SEND_SECONDS = 0.5
+"""Timeout of a bus call that a run or a caller waits for."""
+
+QUIET_SECONDS = 5.0
+"""Pause of publishing after a bus call has failed."""
+
+logger = logging.getLogger(__name__)
+
+
+class ReplicaCommand(StrEnum):
+    """A message from one replica to another, about a run of the receiver."""
+
+    CANCEL = "cancel"
+    READER_PRESENT = "watched"
+    """Followed by the name of the reader."""
+
+
+class ThreadEnds:
+    """Ends of runs on the threads of this process, for runs that wait for their thread."""
+
+    def __init__(self) -> None:
+        self._events: dict[ThreadKey, asyncio.Event] = {}
+
+    async def wait(self, thread: ThreadKey, seconds: float) -> None:
+        """Wait until a run of a thread has been stored here, for ``seconds`` at most."""
+        event = self._events.setdefault(thread, asyncio.Event())
+        try:
+            async with asyncio.timeout(seconds):
+                await event.wait()
+        except TimeoutError:
+            self._events.pop(thread, None)
+
+    def notify(self, thread: ThreadKey) -> None:
+        if (event := self._events.pop(thread, None)) is not None:
+            event.set()
+
+
+class Cluster:
+    """All replicas on one store and one bus, as this process sees them. A process on its own is a cluster of one."""
+
+    def __init__(self, store: Store, bus: Bus, clock: Clock, *, durable: bool, new_id: Callable[[], str]) -> None:
+        self.store = store
+        self.bus = bus
+        self.clock = clock
+        self.durable = durable
+        self.replica = ""
+        self.new_id = new_id
+        self.thread_ends = ThreadEnds()
+        self.enqueuing = asyncio.Lock()
+        """Held while a run is stored as a waiting one, so that the store has the order in which the runs came."""
+        self._quiet_until = -math.inf
+
+    async def open(self) -> None:
+        """Connect to the store and the bus. Raises ``StoreUnavailable`` or ``BusUnavailable``."""
+        await self.store.open()
+        try:
+            await self.bus.open()
+        except BaseException:
+            await self.store.aclose()
+            raise
+        self.replica = self.new_id()
+
+    async def aclose(self) -> None:
+        await self.bus.aclose()
+        await self.store.aclose()
+
+    async def cancel(self, run: RunRecord) -> None:
+        """Ask a run's replica to end it. The bus delivers this at once; a renewal of leases finds it in the store."""
+        await self.store.cancel(run.key)
+        await self.send(run.replica, ReplicaCommand.CANCEL, run.key)
+
+    async def cancel_thread(self, thread: ThreadKey) -> bool:
+        """Ask other replicas to end their runs of a thread, the waiting ones first. Return True if a run is open."""
+        found = (await self.store.runs(RunQuery(thread.owner, thread.thread_id, is_open=True))).items
+        for record in found:
+            if record.replica != self.replica and not record.is_cancel_requested:
+                await self.cancel(record)
+        return bool(found)
+
+    async def send(self, replica: str, command: ReplicaCommand, run: RunKey, reader: str = "") -> None:
+        """Send a command about a run to its replica. Log a failure or a timeout of the bus and return."""
+        try:
+            async with asyncio.timeout(SEND_SECONDS):
+                await self.bus.send(replica, encode_command(command, run, reader))
+        except (BusUnavailable, TimeoutError) as error:
+            logger.warning("bus send failed %s", format_fields({"run": run.run_id, "error": reason_of(error)}))
+
+    async def publish(self, run: RunKey, envelopes: Sequence[Envelope]) -> None:
+        """Publish stored events to the readers on other replicas. A reader that misses them reads the store.
+
+        After a failure of the bus nothing is published for ``QUIET_SECONDS``, so that a broken bus does not slow runs.
+        """
+        now = asyncio.get_running_loop().time()
+        if not envelopes or now < self._quiet_until:
+            return
+        try:
+            async with asyncio.timeout(SEND_SECONDS):
+                await self.bus.publish(run, envelopes)
+        except (BusUnavailable, TimeoutError) as error:
+            self._quiet_until = now + QUIET_SECONDS
+            reason = reason_of(error)
+            logger.warning(
+                "bus publish failed %s",
+                format_fields({"run": run.run_id, "retry_in": f"{QUIET_SECONDS:g}s", "error": reason}),
+            )
+
+
+def reason_of(error: BusUnavailable | TimeoutError) -> str:
+    return str(error) or f"the bus did not answer within {SEND_SECONDS} seconds"
+
+
+def encode_command(command: ReplicaCommand, run: RunKey, reader: str = "") -> bytes:
+    """Return a command as JSON: an array of the command, the fields of the run's key and the name of a reader."""
+    return to_json((command, *run, reader))
+
+
+def decode_command(data: bytes) -> tuple[ReplicaCommand, RunKey, str]:
+    """Raises ``ValueError``."""
+    name, owner, thread_id, run_id, reader = from_json(data)
+    return ReplicaCommand(name), RunKey(owner, thread_id, run_id), reader

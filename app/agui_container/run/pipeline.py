@@ -1,0 +1,217 @@
+"""The only way into a run's log: expand, join split symbols, encode, validate, append.
+
+Rule: an event that cannot be encoded, or is illegal at this point, is refused before it changes anything, so the log is
+always legal. The shared state follows the log, because clients have the state that the log describes.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+
+from ag_ui.core import (
+    BaseEvent,
+    CustomEvent,
+    Message,
+    RunAgentInput,
+    RunErrorEvent,
+    RunFinishedEvent,
+    RunStartedEvent,
+    StateDeltaEvent,
+)
+
+from agui_container.conversation.merge import dump_message
+from agui_container.conversation.state import SharedState
+from agui_container.conversation.stored_parts import cut_off_event
+from agui_container.ports import Item
+from agui_container.ports.records import Change, StoredMessage
+from agui_container.protocol.encoder import encode_whole
+from agui_container.protocol.grammar import KINDS, TOOL_CALL, EventKind
+from agui_container.protocol.validator import ProducerRules, RunSequence
+from agui_container.run.delta_template import DeltaTemplate
+from agui_container.run.entries import RunEntries
+from agui_container.run.event_log import EventLog
+from agui_container.run.outcome import RunResult
+from agui_container.run.split_pairs import PairJoiner
+from agui_container.runtime.log_values import format_fields
+from agui_core.expander import Expander, IllegalEvent
+from agui_core.transcript import Transcript
+from agui_core.turns import open_calls, unanswered_calls
+
+logger = logging.getLogger(__name__)
+
+NO_STATE = SharedState(None)
+"""State of a run that has not begun, or that has ended. No event changes it."""
+
+
+class EventPipeline:
+    def __init__(self, new_id: Callable[[], str], log: EventLog) -> None:
+        self.on_boundary: Callable[[BaseEvent], None] | None = None
+        self.on_first_event: Callable[[], None] | None = None
+        self._log = log
+        self._joiner = PairJoiner()
+        self._expander = Expander(new_id)
+        self._sequence = RunSequence()
+        self._entries = RunEntries()
+        self._template: DeltaTemplate | None = None
+        self.state = NO_STATE
+        self._state_users = 0
+        self._is_released = False
+
+    def start_from(self, run_input: RunAgentInput) -> None:
+        """Begin with the complete input, before the first event. No reference to it is stored."""
+        self.state = SharedState(run_input.state)
+        self._rules = ProducerRules(run_input.messages, resumed=bool(run_input.resume))
+        self._transcript = Transcript(run_input.messages)
+
+    # --- items of agents and tools ---
+
+    def submit(self, item: Item) -> bool:
+        """Return True for the fast path. If one event of several is illegal, those before it stay accepted."""
+        if not self._log.has_room:
+            raise self._log.limit_error()
+        template = self._template
+        if template is not None:
+            data = template.encode_next(item)
+            if data is not None:
+                self._log.append(template.event_type, data)
+                return True
+        self._submit_in_full(item)
+        if self._joiner.held is not None:
+            self._template = None
+        return False
+
+    def _submit_in_full(self, item: Item) -> None:
+        events = [whole for event in self._expander.expand(item) for whole in self._joiner.feed(event)]
+        accepted = 0
+        try:
+            encoded = [(event, b"") if KINDS[type(event)].is_boundary else encode_whole(event) for event in events]
+            for event, data in encoded:
+                kind = KINDS[type(event)]
+                if not kind.is_boundary:
+                    self._accept(kind, event, data)
+                    if self.on_first_event is not None:
+                        self.on_first_event()
+                        self.on_first_event = None
+                elif self.on_boundary is not None:
+                    self.on_boundary(event)
+                accepted += 1
+        finally:
+            if accepted < len(events):
+                self._expander.rollback(events[:accepted])
+                self._joiner = PairJoiner()  # without the half of an event that was refused
+        if encoded and KINDS[type(events[-1])].is_delta:
+            self._template = DeltaTemplate.of(item, *encoded[-1], self._transcript)
+
+    def submit_from_tool(self, item: Item) -> None:
+        """Accept an item that does not come from the agent's own stream. Ignore it after the end of the run.
+
+        Raises:
+            IllegalEvent: as ``submit``, and for the first and last event of a run, which tools must not send.
+            PatchError: a delta that does not apply to the state.
+            AppError: RUN_LIMIT_EXCEEDED.
+        """
+        if self._log.has_ended:
+            return
+        if isinstance(item, RunStartedEvent | RunFinishedEvent | RunErrorEvent):
+            raise IllegalEvent(f"{type(item).__name__} from a tool")
+        if isinstance(item, StateDeltaEvent):
+            self.state.check(item)
+        self.submit(item)
+
+    # --- events of the engine ---
+
+    def write(self, event: BaseEvent) -> None:
+        """Encode and accept one event. Raises ``IllegalEvent`` and leaves everything as it was."""
+        self._accept(KINDS[type(event)], *encode_whole(event))
+
+    def write_encoded(self, event: BaseEvent, data: bytes) -> None:
+        """As ``write``, for an event whose JSON is known."""
+        self._accept(KINDS[type(event)], event, data)
+
+    def close(self, failure: str | None, started_calls: Collection[str] = ()) -> None:
+        """Close all that is open. If ``failure`` is not None, the calls that were started get a result."""
+        for event in self._sequence.closers(failure):  # includes open chunk streams
+            self.write(event)
+        if failure is not None and started_calls:
+            unanswered = {call.id for call in unanswered_calls(self._transcript.messages)}
+            for call_id in sorted(unanswered.intersection(started_calls)):
+                self.write(cut_off_event(call_id))
+
+    def flush_chunks(self) -> None:
+        """End the open chunk streams, and a text that ends in half a symbol. Raises ``AppError`` RUN_LIMIT_EXCEEDED."""
+        for event in (*self._joiner.flush(), *self._expander.flush()):
+            self.write(event)
+        if not self._log.has_room:
+            raise self._log.limit_error()
+
+    def _accept(self, kind: EventKind, event: BaseEvent, data: bytes) -> None:
+        self._template = None
+        if kind.affects_calls:
+            self._rules.check(event)
+        self._sequence.feed_kind(kind, event)
+        if kind.affects_calls:
+            self._rules.feed(event)
+        if kind.affects_messages:
+            self._transcript.feed(event)
+        elif isinstance(event, CustomEvent):
+            self._entries.add_notice(event, data, self._transcript.last_id)
+        elif isinstance(event, RunFinishedEvent):
+            self._entries.add_questions(event, self._transcript.last_id)
+        if kind.changes_state:
+            self._apply_to_state(event)
+        self._log.append(kind.type, data)
+
+    def _apply_to_state(self, event: BaseEvent) -> None:
+        try:
+            self.state.feed(event)
+        except ValueError as error:
+            logger.warning("STATE_DELTA does not apply, clients will skip it %s", format_fields({"error": error}))
+
+    # --- results ---
+
+    def pending_calls(self) -> list[str]:
+        """Return the ids of this run's calls that have no result.
+
+        Raises:
+            IllegalEvent: a call is still open. If it were closed, a client would run it with arguments that may be
+                incomplete.
+        """
+        if self._sequence.is_open(TOOL_CALL):
+            raise IllegalEvent("the run finished with a tool call open")
+        return self._rules.open_calls()
+
+    def result(self, run_id: str) -> RunResult:
+        """Return the result for the thread. It has no messages if they are invalid, because a run must end."""
+        entries = self._entries.found
+        try:
+            messages = self._transcript.messages
+            return RunResult(self._change(run_id, messages), bool(open_calls(messages)), entries)
+        except Exception:
+            logger.exception("result of the run cannot be stored %s", format_fields({"run": run_id}))
+            return RunResult()
+
+    def _change(self, run_id: str, messages: Sequence[Message]) -> Change:
+        changed = self._transcript.changed(messages)
+        return Change(
+            messages=[StoredMessage(message.id, dump_message(message), run_id) for message in changed],
+            order=self._transcript.order(messages),
+            state=self.state.json() if self.state.is_new else None,
+        )
+
+    def release(self) -> None:
+        """Free what an ended run does not need. The state stays as long as the agent or background work may read it."""
+        self._template, self.on_boundary, self._is_released = None, None, True
+        del self._expander, self._sequence, self._rules, self._transcript, self._entries
+        self._drop_unused_state()
+
+    def acquire_state(self) -> None:
+        """Keep the state for one more user, until ``release_state`` is called for it."""
+        self._state_users += 1
+
+    def release_state(self) -> None:
+        """Free the state if its last user is done and the run has ended."""
+        self._state_users -= 1
+        self._drop_unused_state()
+
+    def _drop_unused_state(self) -> None:
+        if self._is_released and not self._state_users:
+            self.state = NO_STATE

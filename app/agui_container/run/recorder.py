@@ -1,0 +1,275 @@
+"""The stored record of one run: its events and its end.
+
+Rule: if the store outlives the process, an event is stored before readers see it. The events of a few milliseconds are
+stored together. Recording never delays a run: the end of a run is handed over synchronously, and ``write`` stores it
+independently of the agent.
+
+Rule: readers get an end in any case. If it cannot be stored, they get an error after the events that are stored, or the
+end that another replica has stored. ``leases`` stores the end of such a run once the store is back.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+from ag_ui.core import Interrupt, RunErrorEvent, RunFinishedCancelledOutcome, RunFinishedEvent
+from msgspec import structs
+
+from agui_container.conversation.recovery import EVENT, advance
+from agui_container.ports.records import Ending, RunKey, RunStatus
+from agui_container.ports.store import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, LeaseLost, StoreUnavailable
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.validator import RunSequence
+from agui_container.protocol.wire.envelope import Envelope
+from agui_container.run.cluster import Cluster
+from agui_container.run.entries import Entry, entry_notes
+from agui_container.run.event_log import EventLog
+from agui_container.run.outcome import error_json
+from agui_container.run.questions import ended_turn, question_notes
+from agui_container.run.terminal_events import TerminalEvent, number_events
+from agui_container.runtime.log_values import format_fields
+
+WINDOW_SECONDS = 0.005
+"""Time that an event waits for others, so that all are stored in one transaction."""
+
+LEASE_TAKEN = AppError(ErrorCode.RUN_LOST, "Another server has taken over this run.")
+NOT_STORED = AppError(ErrorCode.STORE_UNAVAILABLE, "This server could not store the rest of the run.")
+
+OnLoss = Callable[[AppError], RunErrorEvent]
+"""Ends a run that cannot be stored, or replaces its end, which readers have not seen. Returns the new end."""
+
+logger = logging.getLogger(__name__)
+
+
+class RunRecorder:
+    def __init__(self, cluster: Cluster, key: RunKey) -> None:
+        self.cluster = cluster
+        self.key = key
+        self.thread = key.thread
+        self.backlog_error: AppError | None = None
+        self._ending: Ending | None = None
+        self._last_entries: Sequence[Entry] = ()
+        self._questions: Sequence[Interrupt] = ()
+        self._ends_turn = False
+        self._is_store_exact = True
+        """True if the store is known to have exactly the events that readers may see."""
+        self._is_dirty = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._late_release: asyncio.TimerHandle | None = None
+        """Lets readers have the end of a run although its write takes too long."""
+
+    def notify(self) -> None:
+        self._is_dirty = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    @property
+    def is_idle(self) -> bool:
+        """True while ``write`` waits for something to store."""
+        return self._waiter is not None and not self._waiter.done()
+
+    @property
+    def is_end_held(self) -> bool:
+        """True if readers get the end of the run once it is written: the process may be frozen after they have it."""
+        return self.cluster.store.writes_turns and not self.cluster.durable
+
+    def end(self, ending: Ending, entries: Sequence[Entry], questions: Sequence[Interrupt], *, ends_turn: bool) -> None:
+        """Have the end of the run stored with its entries and questions. The terminal event is already in the log.
+
+        ``ends_turn`` is True if answers that are repeated must not continue the turn.
+        """
+        self._ending, self._last_entries, self._questions, self._ends_turn = ending, entries, questions, ends_turn
+        self.notify()
+
+    def drop_backlog(self, error: AppError) -> None:
+        """Store the end of the run with the next batch, because the server stops. Events beyond that batch are dropped.
+
+        ``error`` replaces the terminal event if readers miss events that it depends on.
+        """
+        self.backlog_error = error
+
+    async def write(self, log: EventLog, on_loss: OnLoss) -> bool:
+        """Store the events of a run that has begun and release them to readers, until its end is stored.
+
+        Return True if it is. Readers get an end even if this fails, or is cancelled because the server stops.
+        """
+        failure: AppError | None = NOT_STORED
+        try:
+            failure = await self._write_to_end(log)
+        except Exception:
+            logger.exception("run recording failed %s", format_fields({"run": self.key.run_id}))
+        finally:
+            if self._late_release is not None:
+                self._late_release.cancel()
+            await self._end_for_readers(log, failure, on_loss)
+            self.cluster.thread_ends.notify(self.thread)
+        return failure is None
+
+    async def _end_for_readers(self, log: EventLog, failure: AppError | None, on_loss: OnLoss) -> None:
+        if failure is None:
+            if log.is_held:
+                log.release()
+            return
+        logger.warning("run end not stored %s", format_fields({"run": self.key.run_id, "thread": self.key.thread_id}))
+        if not self.cluster.durable or log.is_complete:
+            log.release()
+            return
+        end = on_loss(failure)
+        envelopes = await self._events_elsewhere(log) if failure is LEASE_TAKEN else []
+        log.replace_unread(envelopes or await self._events_without_record(log, end))
+
+    async def _write_to_end(self, log: EventLog) -> AppError | None:
+        """Return the reason for which the end of the run is not stored, or None if it is."""
+        while True:
+            await self._wait_dirty()
+            if log.is_held and self._late_release is None:
+                self._late_release = asyncio.get_running_loop().call_later(GIVE_UP_SECONDS, log.release)
+            if self._ending is None:
+                await asyncio.sleep(WINDOW_SECONDS)
+            try:
+                if await self._with_retries(partial(self._store_batch, log)):
+                    return None
+            except LeaseLost:
+                return await reason_of_loss(self.cluster, self.key)
+            except Exception as error:
+                facts = format_fields({"run": self.key.run_id, "error": error})
+                is_known = isinstance(error, StoreUnavailable)
+                logger.warning("store write failed for good %s", facts, exc_info=not is_known)
+                return NOT_STORED
+
+    async def _wait_dirty(self) -> None:
+        if not self._is_dirty:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+
+    async def _with_retries(self, store: Callable[[], Awaitable[bool]]) -> bool:
+        """Return True if the end of the run is stored. Retry for ``GIVE_UP_SECONDS``, then raise."""
+        attempt, pause, deadline = 1, FIRST_PAUSE, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
+        while True:
+            try:
+                return await store()
+            except StoreUnavailable as error:
+                logger.warning(
+                    "store write failed %s", format_fields({"run": self.key.run_id, "attempt": attempt, "error": error})
+                )
+                if asyncio.get_running_loop().time() > deadline:
+                    raise
+            await asyncio.sleep(pause)
+            attempt, pause = attempt + 1, min(2 * pause, LONGEST_PAUSE)
+
+    async def _store_batch(self, log: EventLog) -> bool:
+        self._is_dirty, ending = False, self._ending
+        envelopes = log.unstored().envelopes() if self.cluster.durable else []
+        store, replica = self.cluster.store, self.cluster.replica
+        if ending is not None and (not envelopes or envelopes[-1].seq == len(log)):
+            await store.finish(self.key, replica, envelopes, await self._with_notes(ending))
+            log.advance(len(envelopes))
+        elif ending is not None and self.backlog_error is not None and log.stored and self._is_store_exact:
+            envelopes, ending = await self._early_end(log, ending, self.backlog_error)
+            await store.finish(self.key, replica, envelopes, ending)
+            log.replace_unread(envelopes)
+        else:
+            ending = None
+            if envelopes:
+                self._is_store_exact = False
+                await store.append(self.key, replica, envelopes)
+                self._is_store_exact = True
+                log.advance(len(envelopes))
+            if self._ending is not None or log.stored < len(log):
+                self.notify()  # the events that did not fit this batch must not wait for another event
+        await self.cluster.publish(self.key, envelopes)
+        return ending is not None
+
+    async def _with_notes(self, ending: Ending) -> Ending:
+        ends_turn = self._ends_turn
+        if not (self._last_entries or self._questions or ends_turn):
+            return ending
+        notes = [*entry_notes(self.key, "end", self._last_entries), *question_notes(self._questions)]
+        if ends_turn:
+            notes += await ended_turn(self.cluster.store, self.thread, self.cluster.clock.time())
+        return structs.replace(ending, change=structs.replace(ending.change, notes=notes))
+
+    # --- ends that are not the run's own --------------------------------------------------------------------------
+
+    async def _early_end(self, log: EventLog, ending: Ending, error: AppError) -> tuple[list[Envelope], Ending]:
+        """Return the last envelopes of an ended run, directly after the stored ones, and its ending.
+
+        A run that failed or was cancelled keeps its own terminal event. A run that succeeded or was interrupted ends
+        with ``error``, because its readers miss some of its events. The thread keeps all messages and the state.
+        """
+        last = _terminal_event(log, error)
+        if isinstance(last, RunErrorEvent):
+            ending = structs.replace(ending, status=RunStatus.ERROR, error=error_json(last))
+        logger.warning(
+            "events dropped at shutdown %s", format_fields({"run": self.key.run_id, "count": len(log) - log.stored})
+        )
+        return await _closing_envelopes(log, last, error.message, log.stored), ending
+
+    async def _events_without_record(self, log: EventLog, error: RunErrorEvent) -> list[Envelope]:
+        """Return the end of an ended run after the events that readers have seen. RUN_STARTED is one of them."""
+        started = [] if log.watermark else log.batch(0, 1).envelopes()
+        seen = log.watermark + len(started)
+        try:
+            return [*started, *await _closing_envelopes(log, error, error.message, seen)]
+        except Exception:
+            logger.exception("run could not be closed in order %s", format_fields({"run": log.run_id}))
+            return [*started, *number_events(log.run_id, seen, [error])]
+
+    async def _events_elsewhere(self, log: EventLog) -> list[Envelope]:
+        """Return what another replica has stored until the end of the run, or nothing if that cannot be read."""
+        store, deadline = self.cluster.store, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
+        found: list[Envelope] = []
+        while asyncio.get_running_loop().time() < deadline:
+            try:
+                record = await store.run(self.key)
+                while record is not None and (page := await store.envelopes(self.key, log.watermark + len(found))):
+                    found += page
+                if record is None or not record.is_open:
+                    return [] if record is None else found
+            except StoreUnavailable as error:
+                logger.warning("store read failed %s", format_fields({"run": self.key.run_id, "error": error}))
+            except Exception:
+                logger.exception("events of the other replica not readable %s", format_fields({"run": self.key.run_id}))
+                break
+            await asyncio.sleep(LONGEST_PAUSE)
+        return []
+
+
+async def reason_of_loss(cluster: Cluster, key: RunKey) -> AppError:
+    """Return the error of a run that this replica may no longer write."""
+    logger.warning("lease lost %s", format_fields({"run": key.run_id}))
+    try:
+        return thread_deleted() if await cluster.store.run(key) is None else LEASE_TAKEN
+    except Exception:
+        logger.exception("store read failed %s", format_fields({"run": key.run_id}))
+        return LEASE_TAKEN
+
+
+def thread_deleted() -> AppError:
+    return AppError(ErrorCode.THREAD_NOT_FOUND, "The thread of this run was deleted.")
+
+
+async def _closing_envelopes(log: EventLog, last: TerminalEvent, failure: str, after: int) -> list[Envelope]:
+    """Return what closes the events that readers have seen, and then ``last``, numbered from ``after`` on.
+
+    ``failure`` is the error message of unfinished subagents.
+    """
+    sequence, position = RunSequence(), 0
+    while position < log.watermark:
+        batch = log.batch(position, log.watermark)
+        advance(sequence, batch.types, batch.data)
+        position += len(batch.data)
+        await asyncio.sleep(0)  # let other runs end
+    return number_events(log.run_id, after, [*sequence.closers(failure), last])
+
+
+def _terminal_event(log: EventLog, error: AppError) -> TerminalEvent:
+    """Return the run's own terminal event if it is still true without the dropped events, else RUN_ERROR."""
+    own = EVENT.validate_json(log.batch(len(log) - 1, len(log)).data[0])
+    if isinstance(own, RunErrorEvent):
+        return own
+    if isinstance(own, RunFinishedEvent) and isinstance(own.outcome, RunFinishedCancelledOutcome):
+        return own
+    usage = own.usage if isinstance(own, RunFinishedEvent) else None
+    return RunErrorEvent(code=error.code, message=error.message, usage=usage, timestamp=own.timestamp)

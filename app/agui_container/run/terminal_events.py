@@ -1,0 +1,116 @@
+"""First and last events of a run, and the errors that the engine ends runs with.
+
+Rule: the ids and the outcome come from the engine, not from the agent. Source: AG-UI spec 1.1, events/lifecycle.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import count
+from typing import TypeVar
+
+from ag_ui.core import (
+    PROTOCOL_VERSION,
+    BaseEvent,
+    CustomEvent,
+    Interrupt,
+    RunErrorEvent,
+    RunFinishedCancelledOutcome,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    RunFinishedSuccessOutcome,
+    RunStartedEvent,
+    TokenUsage,
+)
+
+from agui_container.ports import RunContext
+from agui_container.ports.records import RunKey, RunStatus, StoreWarning
+from agui_container.protocol.encoder import encode
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.grammar import KINDS
+from agui_container.protocol.wire.envelope import Envelope
+from agui_container.run.outcome import sum_usage
+
+TerminalEvent = RunFinishedEvent | RunErrorEvent
+
+T = TypeVar("T", bound=BaseEvent)
+
+EventFields = Mapping[str, object]
+"""Values for an event's fields, by their Python names."""
+
+AGENT_FAILED = AppError(ErrorCode.AGENT_ERROR, "The agent failed; the server's log has the cause.")
+RUN_TIMED_OUT = AppError(ErrorCode.RUN_TIMEOUT, "The run took longer than it may.")
+RUN_ID_USED = AppError(ErrorCode.THREAD_BUSY, "A run with this id has already run on this thread.")
+
+
+def describe_failure(error: BaseException) -> AppError:
+    """Return what clients read of an exception of an agent. Its text stays in the log."""
+    return error if isinstance(error, AppError) else AGENT_FAILED
+
+
+def start_failed_error() -> AppError:
+    """Make a new error each time, because a raised exception refers to the frames of its traceback."""
+    return AppError(ErrorCode.INTERNAL_ERROR, "The run could not begin; the server's log has the cause.")
+
+
+def start_event(key: RunKey, parent_run_id: str | None, now_ms: int) -> RunStartedEvent:
+    return RunStartedEvent(
+        thread_id=key.thread_id,
+        run_id=key.run_id,
+        parent_run_id=parent_run_id,
+        protocol_version=PROTOCOL_VERSION,
+        timestamp=now_ms,
+    )
+
+
+def complete_finish_event(
+    event: RunFinishedEvent | None, ctx: RunContext, pending: Callable[[], list[str]]
+) -> tuple[RunFinishedEvent, RunStatus, EventFields]:
+    """Return RUN_FINISHED, by default a plain one, the run's status, and the fields to set on the event."""
+    event = event or RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id)
+    outcome, status = event.outcome, RunStatus.FINISHED
+    if isinstance(outcome, RunFinishedInterruptOutcome):
+        status = RunStatus.INTERRUPTED
+    elif isinstance(outcome, RunFinishedCancelledOutcome):
+        status = RunStatus.CANCELLED
+    else:
+        outcome = RunFinishedSuccessOutcome(pending_tool_call_ids=pending() or None)
+    return event, status, {"thread_id": ctx.thread_id, "run_id": ctx.run_id, "outcome": outcome}
+
+
+def with_totals(event: T, usage: list[TokenUsage], now_ms: int, fields: EventFields | None) -> T:
+    update = {"usage": sum_usage(usage), "timestamp": event.timestamp or now_ms, **(fields or {})}
+    return event.model_copy(update=update)
+
+
+def cancelled_event(ctx: RunContext) -> RunFinishedEvent:
+    outcome = RunFinishedCancelledOutcome()
+    return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
+
+
+def ends_turn(event: TerminalEvent) -> bool:
+    """Return True if a run was cancelled, or has failed for another reason than a refused input or the store."""
+    if isinstance(event, RunErrorEvent):
+        return event.code not in {ErrorCode.VALIDATION_ERROR, ErrorCode.STORE_UNAVAILABLE}
+    return isinstance(event.outcome, RunFinishedCancelledOutcome)
+
+
+def own_questions(event: TerminalEvent, stored: Collection[str]) -> Sequence[Interrupt]:
+    """Return the interrupts with which a run ends, without those that the agent has stored itself."""
+    outcome = event.outcome if isinstance(event, RunFinishedEvent) else None
+    asked = outcome.interrupts if isinstance(outcome, RunFinishedInterruptOutcome) else ()
+    return [interrupt for interrupt in asked if interrupt.id not in stored]
+
+
+def interrupted_event(ctx: RunContext, interrupts: Sequence[Interrupt]) -> RunFinishedEvent:
+    outcome = RunFinishedInterruptOutcome(interrupts=list(interrupts))
+    return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
+
+
+def warning_event(warning: StoreWarning) -> CustomEvent:
+    return CustomEvent(name=warning.name, value={"message": warning.message})
+
+
+def number_events(run_id: str, after: int, events: list[BaseEvent]) -> list[Envelope]:
+    return [
+        Envelope(run_id, seq, KINDS[type(event)].type, encode(event))
+        for seq, event in zip(count(after + 1), events, strict=False)
+    ]

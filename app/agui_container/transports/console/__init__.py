@@ -1,5 +1,0 @@
-"""The chat page at ``/``: its files, and the routes that serve it.
-
-Rule: the page is static. It is built from ``clients/web`` and committed in ``static``: serving needs no Node.js. The
-page talks to the same public routes as every other client.
-"""

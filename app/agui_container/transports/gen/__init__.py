@@ -1,1 +1,0 @@
-"""The protocol buffers of proto/, compiled by `make proto`."""

@@ -1,1 +1,0 @@
-"""OpenAPI of the HTTP routes, and the page that shows it."""

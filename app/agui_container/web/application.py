@@ -1,0 +1,84 @@
+"""The FastAPI application: its class, and a response for exceptions that no other handler has caught.
+
+Rule: FastAPI is imported here and nowhere else, with the models of its OpenAPI deferred. That saves a fifteenth of a
+start, and pydantic builds them on first use. It is FastAPI's own class, which traces requests by itself
+(docs/observability.md): the class that OpenTelemetry's instrumentation puts in its place makes a span for every write,
+which is one for every token.
+
+Rule: an uncaught exception is answered by INTERNAL_ERROR and raised again, so that the server logs it. ``send`` is not
+wrapped. Starlette's own layer wraps ``send`` to see whether a response has begun, but a stream can only write to its
+connection directly if nothing wraps ``send``. The check is not needed, because servers refuse a second response.
+"""
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.errors import ServerErrorMiddleware
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agui_container.web.error_responses import on_error
+
+BaseModel.model_config["defer_build"] = True
+try:
+    from fastapi.applications import FastAPI
+finally:
+    del BaseModel.model_config["defer_build"]
+
+__all__ = ["Application", "ErrorMiddleware", "FastAPI"]
+
+
+class ErrorMiddleware:
+    """ASGI middleware that replaces Starlette's ``ServerErrorMiddleware``."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request or socket. An exception is answered over HTTP and raised again."""
+        try:
+            await self.app(scope, receive, send)
+        except Exception as error:
+            if scope["type"] == "http":
+                response = await on_error(Request(scope), error)
+                with contextlib.suppress(Exception):  # a response has begun, or the client is gone
+                    await response(scope, receive, send)
+            raise
+
+
+class Application(FastAPI):
+    """FastAPI with ``ErrorMiddleware`` in place of Starlette's layer, unless a program has added an own error handler.
+
+    The layers are built for the first request, so middleware and exception handlers can be added until then.
+    """
+
+    cors_origins: Sequence[str] = ()
+
+    def openapi(self) -> dict[str, Any]:
+        from agui_container.web.openapi.document import make_document  # noqa: PLC0415 - built when asked for
+
+        if self.openapi_schema is None:
+            self.openapi_schema = make_document(self)
+        return self.openapi_schema
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Build the layers around the routes. CORS is outermost, so that a page can read an INTERNAL_ERROR, too."""
+        stack = self._build_layers()
+        if not self.cors_origins:
+            return stack
+        return CORSMiddleware(
+            stack,
+            allow_origins=list(self.cors_origins),
+            allow_methods=["GET", "POST", "PATCH", "DELETE"],
+            allow_headers=["*"],
+            expose_headers=["X-Request-Id", "WWW-Authenticate", "Retry-After"],
+        )
+
+    def _build_layers(self) -> ASGIApp:
+        stack = super().build_middleware_stack()
+        if isinstance(stack, ServerErrorMiddleware) and stack.handler is on_error and not stack.debug:
+            return ErrorMiddleware(stack.app)
+        return stack

@@ -1,0 +1,83 @@
+"""Files of the page in memory: bytes, compressed bytes, and the headers they are served with.
+
+Rule: only files of the ``static`` folder are served, by exact name, so that no path can lead out of it.
+"""
+
+import base64
+import html
+import mimetypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+
+from agui_container.web.console.options import ConsoleOptions
+
+STATIC = Path(__file__).with_name("static")
+COMPRESSED = ".gz"
+
+ROOT = b'<html lang="en"'
+"""Beginning of the tag that has the data attributes."""
+
+IMMUTABLE = "public, max-age=31536000, immutable"
+"""Value of Cache-Control for chunks, whose names contain a hash of the content."""
+
+REVALIDATE = "no-cache"
+"""Value of Cache-Control for all other files. Browsers ask every time, and get 304 for an unchanged file."""
+
+TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
+
+
+@dataclass(frozen=True)
+class Asset:
+    """One file, with a gzip copy where the build made one."""
+
+    name: str
+    body: bytes
+    compressed: bytes | None = None
+
+    @cached_property
+    def etag(self) -> str:
+        return f'"{sha256(self.body).hexdigest()[:32]}"'
+
+    @property
+    def media_type(self) -> str:
+        suffix = Path(self.name).suffix
+        return TYPES.get(suffix) or mimetypes.guess_type(self.name)[0] or "text/plain"
+
+    @property
+    def cache_control(self) -> str:
+        return IMMUTABLE if self.name.startswith("chunks/") else REVALIDATE
+
+    def with_attributes(self, attributes: Mapping[str, str]) -> "Asset":
+        """Return the page with data attributes. Settings stand there, because the page may hold no inline script."""
+        written = "".join(f' data-{name}="{html.escape(value)}"' for name, value in attributes.items() if value)
+        return Asset(self.name, self.body.replace(ROOT, ROOT + written.encode(), 1))
+
+
+def hash_source(content: bytes) -> str:
+    return f"'sha256-{base64.b64encode(sha256(content).digest()).decode()}'"
+
+
+def load_assets(options: ConsoleOptions, folder: Path = STATIC) -> dict[str, Asset]:
+    """Read every file of a folder that the build made, by its path there, and the logo."""
+    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    assets = {
+        name: Asset(name, path.read_bytes(), _read_compressed(files.get(name + COMPRESSED)))
+        for name, path in files.items()
+        if not name.endswith(COMPRESSED)
+    }
+    attributes = {"title": options.title, "accent": options.accent, "greeting": options.greeting}
+    if options.logo is not None:
+        name = f"logo{options.logo.suffix.lower()}"
+        assets[name] = Asset(name, options.logo.read_bytes())
+        attributes["logo"] = f"console/{name}"
+    index = assets["index.html"].with_attributes(attributes)
+    title = f"<title>{html.escape(options.title)}</title>".encode()
+    assets["index.html"] = Asset("index.html", index.body.replace(b"<title>Chat</title>", title))
+    return assets
+
+
+def _read_compressed(path: Path | None) -> bytes | None:
+    return None if path is None else path.read_bytes()

@@ -1,0 +1,99 @@
+"""HTTP routes of files: a client uploads one as it is or as a form, and reads or deletes its own.
+
+Rules:
+
+- An upload is read piece by piece. What is large waits on the disk, never in memory.
+- A file may be anything that a user has, also a page with scripts. A browser saves it and never shows it as a page of
+  this server.
+"""
+
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from email.message import Message
+from typing import BinaryIO, cast
+from urllib.parse import quote
+
+from anyio import to_thread
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from agui_container.engine.engine import Engine
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.web.caller_middleware import caller_of
+from agui_container.web.raw_path_route import RawPathRoute
+from agui_container.web.request_body import body_chunks, reading
+from agui_container.web.rest import NO_STORE, json_response
+from agui_core.commands import FilesDelete
+
+FILES = "/files"
+FILE = "/files/{fileId}"
+IN_MEMORY = 1_000_000
+"""Bytes of an upload that are kept in memory. A larger one waits on the disk."""
+
+FORM = "multipart/form-data"
+DOWNLOAD = {**NO_STORE, "X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox; default-src 'none'"}
+NO_FILE = "The form has no file. Send one part with a file name, or the bytes themselves as the body."
+
+
+def routes(service: Engine, *, max_body: int) -> list[BaseRoute]:
+    async def put(request: Request) -> Response:
+        chunks = body_chunks(request, max_body)
+        async with aclosing(chunks), reading(service):
+            if request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM:
+                upload = await read_form(request, chunks)
+                name, kind, content = upload.filename or "", upload.content_type or "", upload.file
+            else:
+                content = await read_raw(chunks)
+                name, kind = name_of(request), request.headers.get("content-type", "")
+        with content:
+            return json_response(await service.files.put(caller_of(request), name, kind, content))
+
+    async def get(request: Request) -> Response:
+        file = await service.files.read(caller_of(request), request.path_params["fileId"])
+        disposition = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(file.name or file.id, safe='')}"}
+        return Response(file.data, headers={**DOWNLOAD, **disposition, "Content-Type": file.mime_type})
+
+    async def delete(request: Request) -> Response:
+        command = FilesDelete(file_id=request.path_params["fileId"])
+        return json_response(await service.files.answer(caller_of(request), command))
+
+    return [
+        Route(FILES, put, methods=["POST"]),
+        RawPathRoute(FILE, get),
+        RawPathRoute(FILE, delete, methods=["DELETE"]),
+    ]
+
+
+async def read_raw(chunks: AsyncIterator[bytes]) -> BinaryIO:
+    content = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - the caller closes it
+    try:
+        async for chunk in chunks:
+            await to_thread.run_sync(content.write, chunk)
+    except BaseException:
+        content.close()
+        raise
+    return cast("BinaryIO", content)
+
+
+async def read_form(request: Request, chunks: AsyncIterator[bytes]) -> UploadFile:
+    """Return the file of a form. Raises ``AppError`` VALIDATION_ERROR for a broken form, or one without a file."""
+    stream = (chunk async for chunk in chunks)
+    try:
+        form = await MultiPartParser(request.headers, stream, max_files=1, max_fields=10).parse()
+    except MultiPartException as error:
+        raise AppError(ErrorCode.VALIDATION_ERROR, f"The form cannot be read: {error.message}.") from None
+    for part in form.values():
+        if isinstance(part, UploadFile):
+            return part
+    raise AppError(ErrorCode.VALIDATION_ERROR, NO_FILE)
+
+
+def name_of(request: Request) -> str:
+    """Return the name of a file that is sent as it is: of the query, or of ``Content-Disposition``."""
+    header = Message()
+    header["Content-Disposition"] = request.headers.get("content-disposition", "")
+    return request.query_params.get("name") or header.get_filename() or ""

@@ -1,0 +1,140 @@
+"""Models of the JSON answers, for the OpenAPI document only. The routes write the views of the engine as they are."""
+
+from typing import Any, Literal
+
+from ag_ui.core import Interrupt, Message, RunErrorEvent
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from agui_container.ports.records import RunStatus, ThreadStatus
+from agui_core.commands import FeedbackCategory, FeedbackSentiment
+
+
+class Answer(BaseModel):
+    """Base of the answers. Times are Unix seconds. A field with a default may be absent."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
+
+
+class HealthAnswer(BaseModel):
+    """Health of the process."""
+
+    status: Literal["Healthy", "HealthyBusy"]
+    time_of_last_update: int
+
+
+class RunAnswer(Answer):
+    """A run. ``error`` is the RUN_ERROR that ended it."""
+
+    run_id: str
+    thread_id: str
+    status: RunStatus
+    started_at: float
+    ended_at: float = 0
+    seconds: float
+    events: int
+    tokens: int
+    readers: int = 0
+    error: RunErrorEvent | None = None
+
+
+class RunList(Answer):
+    """Runs of the caller, the newest first."""
+
+    runs: list[RunAnswer]
+
+
+class Origin(Answer):
+    """Thread and last message that a fork was made from."""
+
+    thread_id: str
+    message_id: str
+
+
+class Thread(Answer):
+    """A thread without its messages."""
+
+    thread_id: str
+    title: str = ""
+    status: ThreadStatus
+    created_at: float
+    changed_at: float
+    active_run_id: str = ""
+    forked_from: Origin | None = None
+
+
+class ThreadList(Answer):
+    """Threads, the last changed first. ``next`` is the ``page`` of the next request; the last page has none."""
+
+    threads: list[Thread]
+    next: str = ""
+
+
+class ThreadDeltaAnswer(Thread):
+    """A thread and its changed messages. An unchanged order or state is absent."""
+
+    messages: list[Message]
+    runs: dict[str, str]
+    order: list[str] = []
+    state: Any = None
+    continuation_token: str
+
+
+class Feedback(Answer):
+    """Feedback on a message."""
+
+    message_id: str
+    sentiment: FeedbackSentiment
+    categories: list[FeedbackCategory]
+    notes: str = ""
+    created_at: float
+    changed_at: float
+
+
+class StoredFeedback(Feedback):
+    """Feedback as it was stored."""
+
+    thread_id: str
+
+
+class InterruptAnswer(Answer):
+    """Answer to an interrupt with its question, or a question that no longer waits and has no answer."""
+
+    run_id: str
+    message_id: str = ""
+    interrupt_id: str
+    reason: str
+    message: str = ""
+    tool_call_id: str = ""
+    status: Literal["resolved", "cancelled", "unanswered"]
+    payload: Any = None
+
+
+class Notice(Answer):
+    """A CUSTOM event that tells the user about a run."""
+
+    run_id: str
+    message_id: str = ""
+    name: str
+    value: Any = None
+
+
+class ThreadContents(Thread):
+    """A thread. ``messages=false`` leaves out messages and runs, and ``limit`` returns those of a page."""
+
+    messages: list[Message] = []
+    runs: dict[str, str] = {}
+    state: Any = None
+    continuation_token: str
+    feedback: list[Feedback]
+    waiting: list[Interrupt]
+    answers: list[InterruptAnswer]
+    notices: list[Notice]
+    before: str = ""
+
+
+class Deleted(Answer):
+    """A deleted thread."""
+
+    thread_id: str
+    deleted: Literal[True]

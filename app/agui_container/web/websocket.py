@@ -1,0 +1,204 @@
+"""``/ws``: any number of runs and commands per connection, one run streaming at a time.
+
+Rules:
+
+- A text frame is a run input or a command. A malformed one is answered by an error, and the connection continues.
+- Frames are executed in the order in which they arrive, except ``cancel``, ``ping`` and ``capabilities``. A cancel
+  waits only for the run that it names, or without ids while the connection has no open run of its own.
+- When the client has left, waiting frames are executed only if they change something. Other answers have no reader.
+- A frame that arrives after the connection's token has expired is answered by an error, and the connection is closed.
+- A GET that is no handshake gets the refusal that a handshake would get, else status 426. A browser hides the status
+  and the body of a refused handshake, so pages read them here.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, MutableMapping
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from agui_container.engine.engine import Engine
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.parser import CommandRequest, MalformedRequest, RunRequest
+from agui_container.protocol.parser import Request as AgentRequest
+from agui_container.web.authentication import CallerAuthentication
+from agui_container.web.caller_middleware import AGENT, BEARER_PROTOCOL, caller_of
+from agui_container.web.commands import CommandResponder
+from agui_container.web.error_responses import internal_error
+from agui_container.web.legacy_clients import is_legacy_client
+from agui_container.web.request_body import check_size, parse_body
+from agui_container.web.websocket_output import FrameWriter
+from agui_container.web.websocket_runs import SocketRuns
+from agui_core.commands import Attach, Cancel, Capabilities, Ping, ReadCommand
+
+WS = "/ws"
+
+MAX_PENDING = 16
+"""Frames that may wait for execution. The connection is not read while so many wait."""
+
+ImmediateCommand = Cancel | Ping | Capabilities
+"""Commands that do not wait for earlier frames."""
+
+logger = logging.getLogger(__name__)
+
+
+def routes(
+    service: Engine,
+    commands: CommandResponder,
+    authentication: CallerAuthentication,
+    *,
+    max_body: int,
+    by_agent: bool = False,
+) -> list[BaseRoute]:
+    """With ``by_agent`` each agent has a path of its own, too."""
+
+    async def socket(websocket: WebSocket) -> None:
+        offered = websocket.scope.get("subprotocols", ())
+        check_expiry = partial(authentication.check_expiry, caller_of(websocket))
+        await websocket.accept(BEARER_PROTOCOL if BEARER_PROTOCOL in offered else None)
+        await WebSocketConnection(websocket, service, commands, check_expiry, max_body=max_body).serve()
+
+    async def explain_refusal(_: Request) -> Response:
+        message = "This path takes the handshake of a WebSocket only"
+        raise HTTPException(HTTPStatus.UPGRADE_REQUIRED, message, {"Upgrade": "websocket"})
+
+    paths = [WS, AGENT + WS] if by_agent else [WS]
+    return [route for path in paths for route in (WebSocketRoute(path, socket), Route(path, explain_refusal))]
+
+
+class WebSocketConnection:
+    """One accepted socket. One task reads frames, one executes them in order, and one streams runs."""
+
+    def __init__(
+        self,
+        websocket: WebSocket,
+        service: Engine,
+        commands: CommandResponder,
+        check_expiry: Callable[[], None],
+        *,
+        max_body: int,
+    ) -> None:
+        self._websocket = websocket
+        self._caller = caller_of(websocket)
+        self._commands = commands
+        self._check_expiry = check_expiry
+        self._max_body = max_body
+        self._output = FrameWriter(websocket)
+        self._runs = SocketRuns(service, self._caller, self._output)
+        self._pending: asyncio.Queue[AgentRequest | None] = asyncio.Queue(MAX_PENDING)
+        """Requests in order. None is behind the last one."""
+        self._pending_runs: list[str] = []
+        """Ids of the runs among them."""
+        self._immediate_slots = asyncio.Semaphore(MAX_PENDING)
+
+    async def serve(self) -> None:
+        """Serve until the client disconnects. Runs that are open at that time follow ``AGUI_ON_DISCONNECT``."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                streaming = tasks.create_task(self._runs.stream())
+                async with asyncio.TaskGroup() as executing:
+                    executing.create_task(self._execute_in_order())
+                    while (request := await self._read()) is not None:
+                        await self._begin(request, executing)
+                    await self._pending.put(None)
+                streaming.cancel()
+        finally:
+            self._runs.close()
+
+    # --- reading ---
+
+    async def _read(self) -> AgentRequest | None:
+        """Return the next request, or None at the end of the connection."""
+        while True:
+            message = await self._websocket.receive()
+            if message["type"] == "websocket.disconnect":
+                self._output.has_left = True
+                return None
+            try:
+                self._check_expiry()
+            except AppError as error:
+                await self._output.close(error)
+                return None
+            try:
+                return await self._parse(pop_body(message))
+            except AppError as error:
+                await self._output.send_error(error, id=error.frame_id if isinstance(error, MalformedRequest) else None)
+            except Exception:
+                logger.exception("websocket frame parsing failed")
+                await self._output.send_error(internal_error())
+
+    async def _parse(self, body: bytes | None) -> AgentRequest:
+        if body is None:
+            raise AppError(ErrorCode.VALIDATION_ERROR, "Frames must be text.")
+        check_size(len(body), self._max_body)
+        return (await parse_body(body)).for_agent(self._websocket.path_params.get("agent"))
+
+    # --- order ---
+
+    async def _begin(self, request: AgentRequest, tasks: asyncio.TaskGroup) -> None:
+        """Execute a request at once, or queue it."""
+        if self._is_immediate(request):
+            await self._immediate_slots.acquire()
+            task = tasks.create_task(self._execute(request))
+            task.add_done_callback(lambda _: self._immediate_slots.release())
+            return
+        if isinstance(request, RunRequest):
+            self._pending_runs.append(request.run_input.run_id)
+        await self._pending.put(request)
+
+    def _is_immediate(self, request: AgentRequest) -> bool:
+        if isinstance(request, RunRequest) or not isinstance(request.command, ImmediateCommand):
+            return False
+        return not isinstance(request.command, Cancel) or self._runs.may_cancel_now(request.command, self._pending_runs)
+
+    async def _execute_in_order(self) -> None:
+        while (request := await self._pending.get()) is not None:
+            if isinstance(request, RunRequest):
+                self._pending_runs.remove(request.run_input.run_id)
+            await self._execute(request)
+
+    # --- execution ---
+
+    async def _execute(self, request: AgentRequest) -> None:
+        if self._output.has_left and isinstance(request, CommandRequest) and isinstance(request.command, ReadCommand):
+            return
+        try:
+            await (self._runs.start(request) if isinstance(request, RunRequest) else self._execute_command(request))
+        except WebSocketDisconnect:
+            pass
+        except AppError as error:
+            await self._output.send_error(error, **request_ids(request))
+        except Exception:
+            logger.exception("websocket frame execution failed")
+            await self._output.send_error(internal_error(), **request_ids(request))
+
+    async def _execute_command(self, request: CommandRequest) -> None:
+        command = request.command
+        if isinstance(command, Ping):
+            await self._output.send_control("pong", id=request.frame_id)
+            return
+        if isinstance(command, Cancel | Attach):
+            command = self._runs.with_ids(command)
+        result = await self._commands.answer(command, self._caller)
+        if isinstance(command, Attach):
+            await self._runs.attach(command, is_of_legacy_client=is_legacy_client(request))
+        await self._output.send_result(request, result)
+
+
+def pop_body(message: MutableMapping[str, Any]) -> bytes | None:
+    """Take the bytes of a text frame out of its message. The text may take four times as much memory as its bytes."""
+    text: str | None = message.pop("text", None)
+    return None if text is None else text.encode()
+
+
+def request_ids(request: AgentRequest) -> dict[str, object]:
+    if isinstance(request, RunRequest):
+        return {"threadId": request.run_input.thread_id, "runId": request.run_input.run_id}
+    return {"id": request.frame_id}

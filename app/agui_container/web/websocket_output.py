@@ -1,0 +1,114 @@
+"""Outgoing frames of a WebSocket: events of runs, and control frames, which answer requests.
+
+Rule: a control frame has ``control`` in the place of an event's ``type``.
+
+Rule: frames leave in the order in which they are given, at most 230 in any second, because AgentCore closes a
+connection on which more than 250 arrive in one, and a network may bunch them. A single frame is never delayed: a
+burst is free up to ``BURST`` frames, and then frames leave at ``RATE`` per second. No frame that can be smaller
+exceeds 32 KB. Deltas that wait are merged.
+
+Source: AgentCore's limits, ``bedrock-agentcore-limits`` (docs/architecture.md).
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable, Mapping
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from agui_container.protocol.errors import AppError
+from agui_container.protocol.parser import CommandRequest
+from agui_container.protocol.wire.envelope import Batch
+from agui_container.protocol.wire.ws_frames import make_frames
+from agui_container.web.caller_middleware import caller_of
+from agui_container.web.commands import encode_result
+
+RATE = 200.0
+"""Frames per second after a burst."""
+
+BURST = 29.0
+"""Frames that may leave without delay."""
+
+ONE_FRAME = 1 - 1e-6
+"""Share of a frame that counts as a whole one. A sum of fractions can miss 1 by too little to sleep for."""
+
+ABNORMAL_CLOSURE = 1006
+"""Close code of a connection that ended without a close frame (RFC 6455, section 7.4.1)."""
+
+
+class RateLimiter:
+    """Token bucket for outgoing frames. ``BURST``, one second of ``RATE`` and one delayed frame add up to 230."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._allowed, self._counted_at = BURST, now()
+
+    def delay(self) -> float:
+        """Return the seconds until a frame may leave. If the result is 0, the frame is counted."""
+        now = self._now()
+        self._allowed = min(BURST, self._allowed + (now - self._counted_at) * RATE)
+        self._counted_at = now
+        if self._allowed < ONE_FRAME:
+            return (1 - self._allowed) / RATE
+        self._allowed -= 1
+        return 0.0
+
+    async def wait(self) -> None:
+        """Wait until a frame may leave. It is counted only when the wait is over."""
+        while (delay := self.delay()) > 0:  # noqa: ASYNC110 - this depends on the time alone, so no event can signal it
+            await asyncio.sleep(delay)
+
+
+class FrameWriter:
+    """Sends frames to one client. ``has_left`` is True once the connection is closed; earlier frames may still wait."""
+
+    def __init__(self, websocket: WebSocket) -> None:
+        self._websocket = websocket
+        self._caller = caller_of(websocket)
+        self._with_seq = websocket.query_params.get("cursor") == "1"
+        self._rate_limiter, self._lock = RateLimiter(asyncio.get_running_loop().time), asyncio.Lock()
+        self.has_left = False
+
+    async def send_events(self, batch: Batch) -> None:
+        for frame in make_frames(batch.envelopes(), with_seq=self._with_seq):
+            await self._send(frame)
+
+    async def send_control(self, kind: str, **fields: object) -> None:
+        """Leave out fields that are None. Raises ``WebSocketDisconnect``."""
+        await self._send(json.dumps(control_fields(kind, fields), ensure_ascii=False))
+
+    async def send_result(self, request: CommandRequest, result: Mapping[str, object]) -> None:
+        fields = {"id": request.frame_id, "command": request.command.type, **result}
+        await self._send((await encode_result(control_fields("result", fields))).decode())
+
+    async def send_error(self, error: AppError, **ids: object) -> None:
+        """Send an error, unless the client has left. ``ids`` identify the request that the frame answers."""
+        with contextlib.suppress(WebSocketDisconnect):
+            await self.send_control(
+                "error",
+                **ids,
+                code=error.code,
+                message=error.message,
+                retryable=error.spec.is_retryable,
+                retryAfter=error.wait_seconds,
+                requestId=self._caller.request_id,
+            )
+
+    async def close(self, error: AppError) -> None:
+        await self.send_error(error)
+        if not self.has_left:
+            await self._websocket.close(error.spec.ws_close, error.code)
+
+    async def _send(self, frame: str) -> None:
+        async with self._lock:
+            await self._rate_limiter.wait()
+            try:
+                await self._websocket.send_text(frame)
+            except (RuntimeError, WebSocketDisconnect) as error:  # starlette and uvicorn raise one of them, once closed
+                self.has_left = True
+                raise WebSocketDisconnect(ABNORMAL_CLOSURE) from error
+
+
+def control_fields(kind: str, fields: Mapping[str, object]) -> dict[str, object]:
+    return {"control": kind, **{name: value for name, value in fields.items() if value is not None}}

@@ -1,1 +1,0 @@
-"""Scenarios, one module each: a function from ``Options`` to sections of the report."""

@@ -1,0 +1,87 @@
+"""Plain text of a conversation.
+
+Rule: only the lines that name a speaker begin at the margin. The content of messages is indented, so that no content
+can pass for a message of another speaker. Reasoning and activities are omitted.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from ag_ui.core import (
+    ActivityMessage,
+    ContentPart,
+    Message,
+    ReasoningMessage,
+    TextPart,
+    ToolMessage,
+)
+from msgspec import Struct
+
+from agui_core.transcript import has_failed
+from agui_core.turns import calls_of
+
+INDENT = "  "
+
+
+class AskedQuestion(Struct, frozen=True):
+    """A question of an agent, and its answer if it has one. ``after`` is the id of the message before it."""
+
+    text: str
+    answer: str | None = None
+    after: str | None = None
+
+
+def render_plaintext(
+    messages: Iterable[Message], title: str | None = None, questions: Iterable[AskedQuestion] = ()
+) -> str:
+    """Return the title and a paragraph per message, question and answer.
+
+    The text ends with a line break unless it is empty.
+    """
+    tools: dict[str, str] = {}
+    asked: defaultdict[str | None, list[str]] = defaultdict(list)
+    for question in questions:
+        asked[question.after] += _paragraphs_of(question)
+    paragraphs = [*([" ".join(title.split())] if title else []), *asked[None]]
+    for message in messages:
+        if not isinstance(message, ReasoningMessage | ActivityMessage):
+            tools |= {call.id: call.function.name for call in calls_of(message)}
+            paragraphs.append(_paragraph(_speaker(message, tools), "\n".join(_message_text(message))))
+        paragraphs += asked[message.id]
+    return "\n\n".join(paragraphs) + "\n" if paragraphs else ""
+
+
+def _paragraphs_of(question: AskedQuestion) -> Iterator[str]:
+    yield _paragraph("Question", question.text)
+    if question.answer is not None:
+        yield _paragraph("Answer", question.answer)
+
+
+def _paragraph(speaker: str, text: str) -> str:
+    return "\n".join([f"{speaker}:", *(f"{INDENT}{line}".rstrip() for line in text.splitlines())])
+
+
+def _speaker(message: Message, tools: dict[str, str]) -> str:
+    """Return the name of the speaker on one line. Line breaks in tool names, which callers choose, are removed."""
+    if isinstance(message, ToolMessage):
+        return " ".join(f"Result of {tools.get(message.tool_call_id, 'a tool')}".split())
+    return "Subagent" if message.subagent_run_id else message.role.capitalize()
+
+
+def _message_text(message: Message) -> Iterator[str]:
+    if isinstance(message, ActivityMessage):
+        return
+    yield from _text(message.content)
+    for call in calls_of(message):
+        yield f"[calls {call.function.name} {call.function.arguments}]"
+    if isinstance(message, ToolMessage) and has_failed(message):
+        yield f"[failed: {message.error}]" if message.error else "[failed]"
+
+
+def _text(content: str | Sequence[ContentPart] | None) -> Iterator[str]:
+    if isinstance(content, str):
+        if content:
+            yield content
+        return
+    for part in content or ():
+        yield part.text if isinstance(part, TextPart) else f"[{part.type}]"

@@ -1,0 +1,33 @@
+"""The agents of the table of cases as Agno has them. They run in Agno's own environment."""
+
+from agno.agent import Agent
+from agno.db.in_memory import InMemoryDb
+from agno.models.openai import OpenAIChat
+from agno.team import Team
+from agno.tools import tool
+
+
+def roll(sides: int) -> str:
+    """Roll a die."""
+    return f"rolled {sides}"
+
+
+def stumble(sides: int) -> str:
+    """Fail."""
+    raise RuntimeError(f"secret {sides}")
+
+
+@tool(requires_confirmation=True)
+def charge(sides: int) -> str:
+    """Charge."""
+    return f"charged {sides}"
+
+
+def model() -> OpenAIChat:
+    return OpenAIChat(id="scripted", max_retries=0)
+
+
+TOOLS = [roll, stumble, charge]
+agent = Agent(model=model(), tools=TOOLS)
+stored = Agent(model=model(), tools=TOOLS, db=InMemoryDb(), add_history_to_context=True)
+team = Team(members=[], model=model(), tools=TOOLS)

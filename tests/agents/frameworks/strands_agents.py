@@ -1,0 +1,114 @@
+"""The scripted agents as Strands has them. Run with AGUI_AGENT in the environment of Strands."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from uuid import uuid4
+
+from ag_ui.core import CustomEvent
+from ag_ui_strands import StrandsAgent, StrandsAgentConfig, ToolBehavior
+from strands import Agent, ToolContext, tool
+from strands.models import Model
+from strands.multiagent import GraphBuilder, Swarm
+from strands.types.content import Messages
+from strands.types.streaming import StreamEvent
+
+from tests.agents.frameworks.scripted_model import ARGUMENTS, Use, answer
+from tests.agents.turns_of_models import EFFECTS_SAID, next_calls, said_effects
+
+
+class ScriptedStrandsModel(Model):
+    async def stream(self, messages: Messages, *_: object, **__: object) -> AsyncIterator[StreamEvent]:
+        texts = [block["text"] for m in messages if m["role"] == "user" for block in m["content"] if "text" in block]
+        said = [text.partition("User Request: ")[2].partition("\n")[0] or text for text in texts]  # as swarms word it
+        last = messages[-1]["content"][-1]
+        result = last["toolResult"]["content"][0]["text"] if "toolResult" in last else None
+        reason = "end_turn"
+        yield {"messageStart": {"role": "assistant"}}
+        async for piece in answer(said, result):
+            if isinstance(piece, Use):
+                reason = "tool_use"
+                yield {"contentBlockStart": {"start": {"toolUse": {"name": piece.tool, "toolUseId": str(uuid4())}}}}
+                yield {"contentBlockDelta": {"delta": {"toolUse": {"input": ARGUMENTS}}}}
+                break
+            yield {"contentBlockDelta": {"delta": {"text": piece}}}
+        yield {"contentBlockStop": {}}
+        yield {"messageStop": {"stopReason": reason}}
+        yield {
+            "metadata": {"usage": {"inputTokens": 3, "outputTokens": 2, "totalTokens": 5}, "metrics": {"latencyMs": 0}}
+        }
+
+    async def structured_output(self, *_: object, **__: object) -> AsyncIterator[object]:
+        raise NotImplementedError
+        yield
+
+    def update_config(self, **_: object) -> None:
+        raise NotImplementedError
+
+    def get_config(self) -> Mapping[str, object]:
+        return {}
+
+
+class CallingStrandsModel(ScriptedStrandsModel):
+    async def stream(self, messages: Messages, *_: object, **__: object) -> AsyncIterator[StreamEvent]:
+        blocks = [(m["role"], block) for m in messages for block in m["content"]]
+        said = [block["text"] for role, block in blocks if role == "user" and "text" in block]
+        is_over = said[-1] == EFFECTS_SAID
+        calls = [] if is_over else next_calls(said[0], sum("toolResult" in block for _, block in blocks))
+        yield {"messageStart": {"role": "assistant"}}
+        for name, arguments in calls:
+            yield {"contentBlockStart": {"start": {"toolUse": {"name": name, "toolUseId": str(uuid4())}}}}
+            yield {"contentBlockDelta": {"delta": {"toolUse": {"input": arguments}}}}
+            yield {"contentBlockStop": {}}
+        if not calls:
+            yield {"contentBlockDelta": {"delta": {"text": said_effects() if is_over else "done"}}}
+            yield {"contentBlockStop": {}}
+        yield {"messageStop": {"stopReason": "tool_use" if calls else "end_turn"}}
+
+
+@tool
+def roll(sides: int) -> str:
+    """Roll a die."""
+    return f"rolled {sides}"
+
+
+@tool
+def stumble(sides: int) -> str:
+    """Fail."""
+    raise RuntimeError(f"secret {sides}")
+
+
+@tool
+def charge(sides: int) -> str:
+    """Charge."""
+    return f"charged {sides}"
+
+
+@tool(context=True)
+async def hang(sides: int, tool_context: ToolContext) -> str:
+    """Say that it has started, and never come back."""
+    tool_context.invocation_state["ctx"].emit(CustomEvent(name="started", value=None))
+    await asyncio.Event().wait()
+    return ""
+
+
+@tool(context=True)
+def whoami(sides: int, tool_context: ToolContext) -> str:
+    """Return the caller's name."""
+    ctx = tool_context.invocation_state["ctx"]
+    return f"{ctx.thread_id} of {ctx.caller.session_id}"
+
+
+agent = Agent(model=ScriptedStrandsModel(), tools=[roll, charge, hang, whoami], callback_handler=None)
+
+
+def node(name: str) -> Agent:
+    return Agent(name=name, model=ScriptedStrandsModel(), tools=[roll, stumble], callback_handler=None)
+
+
+builder = GraphBuilder()
+builder.add_node(node("dice"), "dice")
+graph = builder.build()
+swarm = Swarm([node("dice")])
+
+ASKS = StrandsAgentConfig(tool_behaviors=dict.fromkeys(("roll", "charge"), ToolBehavior(interrupt_on_call=True)))
+asking = StrandsAgent(agent=agent, name="asking", config=ASKS)

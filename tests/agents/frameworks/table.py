@@ -1,0 +1,64 @@
+"""Frameworks of the table of cases: their agents, and the cases that an agent lacks. docs/frameworks.md says why."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.server.sockets.process import ROOT
+
+
+def python_of(framework: str) -> str | Path:
+    """Return the interpreter of a framework's own environment: the Makefile. Two share that of the tests."""
+    shared = framework in {"langgraph", "pydantic_ai"}
+    return sys.executable if shared else ROOT / ".venv" / "frameworks" / framework / "bin" / "python"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One framework. ``agents`` are names in its module in this folder, with the cases that each lacks."""
+
+    name: str
+    agents: Mapping[str, Sequence[str]]
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def python(self) -> str | Path:
+        return python_of(self.name)
+
+    @property
+    def references(self) -> str:
+        module = f"tests.agents.frameworks.{self.name}_agents"
+        own = [f"{name}={module}:{name}" for name in self.agents]
+        return ",".join([*own, f"example=examples.{self.name}_agent:agent"])
+
+
+FORGETS = ("server tool", "client tool", "second turn", "policy", "approval")
+SERVERS_OWN = ("policy", "usage", "tool raises")
+"""Cases that the framework's own tests in this folder show: ``test_turns`` and ``test_langgraph``."""
+
+# LlamaIndex brings the encodings that Langroid would download while it is imported.
+PACKAGES = Path("lib", f"python{sys.version_info[0]}.{sys.version_info[1]}", "site-packages")
+ENCODINGS = ROOT / ".venv/frameworks/llama_index" / PACKAGES / "llama_index/core/_static/tiktoken_cache"
+
+ROWS = [
+    Row("langgraph", {"agent": (*SERVERS_OWN, "approval")}),
+    Row("pydantic_ai", {"agent": (*SERVERS_OWN, "approval"), "asking": (*SERVERS_OWN, "server tool")}),
+    Row("adk", {"agent": ()}),
+    Row("ag2", {"agent": ()}),
+    Row("agno", {"agent": (), "stored": (), "team": ()}),
+    Row("langchain", {"agent": ()}),
+    Row("langroid", {"agent": ("approval",), "task": ("approval",)}, {"TIKTOKEN_CACHE_DIR": str(ENCODINGS)}),
+    Row("llama_index", {"agent": ("approval",), "workflow": ("approval",)}),
+    Row("microsoft", {"agent": ()}),
+    Row("openai_agents", {"agent": (), "chat": ()}),
+    Row(
+        "strands",
+        {
+            "agent": (*SERVERS_OWN, "approval"),
+            "asking": (*SERVERS_OWN, "server tool"),
+            "graph": FORGETS,
+            "swarm": (*FORGETS, "model fails"),
+        },
+    ),
+]

@@ -1,0 +1,285 @@
+"""The same cases for the agents of every framework, behind a live server in the framework's own environment."""
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.agents.frameworks.model_server import model_server
+from tests.agents.frameworks.table import ROWS, Row
+from tests.server.sockets.process import ServerProcess
+from tests.sse import events_of
+
+pytestmark = pytest.mark.packages
+
+Json = dict[str, Any]
+
+PICK: Json = {"name": "pick", "description": "The client's.", "parameters": {"type": "object", "properties": {}}}
+TOOLS = "tests.agents.call_tool_agents:tools"
+RULES = '[{"tool_pattern": "spin", "policy": "ask"}]'
+
+
+class Conversation:
+    """A client of one agent with a thread of its own."""
+
+    def __init__(self, server: ServerProcess, agent: str, session: str | None = None, thread: str = "") -> None:
+        self.thread = thread or str(uuid.uuid4())
+        self._url = f"http://127.0.0.1:{server.port}/agents/{agent}/invocations"
+        self._headers = {"x-amzn-bedrock-agentcore-runtime-session-id": session} if session else {}
+        self.events: list[Json] = []
+
+    def body(self, *said: Json, **fields: object) -> Json:
+        messages = [{"id": str(uuid.uuid4()), **message} for message in said]
+        ids = {"threadId": self.thread, "runId": str(uuid.uuid4()), "protocolVersion": "1.0"}
+        return {
+            **ids,
+            "messages": messages,
+            "tools": [PICK],
+            "context": [],
+            "state": {},
+            "forwardedProps": {},
+            **fields,
+        }
+
+    def post(self, body: Json) -> "Conversation":
+        answer = httpx.post(self._url, json=body, headers=self._headers, timeout=120, trust_env=False)
+        self.events = events_of(answer.content)
+        return self
+
+    def say(self, text: str) -> "Conversation":
+        return self.post(self.body({"role": "user", "content": text}))
+
+    def answer(self, payload: Json) -> "Conversation":
+        resume = [{"interruptId": each["id"], "status": "resolved", "payload": payload} for each in self.interrupts]
+        return self.post(self.body(resume=resume))
+
+    def cancel_once_it_speaks(self, text: str) -> None:
+        self.events = []
+        body = self.body({"role": "user", "content": text})
+        with httpx.stream("POST", self._url, json=body, headers=self._headers, timeout=120, trust_env=False) as answer:
+            for line in answer.iter_lines():
+                if line.startswith("data: "):
+                    self.events.append(json.loads(line.removeprefix("data: ")))
+                    if self.events[-1]["type"] == "TEXT_MESSAGE_CONTENT":
+                        httpx.post(
+                            self._url, json={"command": {"type": "cancel", "threadId": self.thread}}, timeout=120
+                        )
+
+    def forget(self) -> Json:
+        url = self._url.partition("/agents/")[0] + f"/threads/{self.thread}"
+        return dict(httpx.delete(url, headers=self._headers, trust_env=False, timeout=120).json())
+
+    @property
+    def end(self) -> Json:
+        return self.events[-1]
+
+    @property
+    def interrupts(self) -> list[Json]:
+        return list(self.end.get("outcome", {}).get("interrupts", []))
+
+    @property
+    def text(self) -> str:
+        return "".join(event["delta"] for event in self.events if event["type"] == "TEXT_MESSAGE_CONTENT")
+
+    def of_type(self, kind: str) -> list[Json]:
+        return [event for event in self.events if event["type"] == kind]
+
+
+Serve = Callable[[Row], ServerProcess]
+
+
+@pytest.fixture(scope="module")
+def serve() -> Iterator[Serve]:
+    servers: dict[str, ServerProcess] = {}
+    with ExitStack() as stack:
+        variables = stack.enter_context(model_server())
+
+        def serve(row: Row) -> ServerProcess:
+            if row.name not in servers:
+                settings = {"AGUI_AGENTS": row.references, "AGUI_AGENT": next(iter(row.agents))}
+                settings |= {"AGUI_TOOLS": TOOLS, "AGUI_TOOL_POLICY": RULES, **variables, **row.variables}
+                command = (str(row.python), "-m", "agui_container", "serve")
+                servers[row.name] = stack.enter_context(ServerProcess(command, **settings))
+            return servers[row.name]
+
+        yield serve
+
+
+def case(name: str, *rows: str) -> pytest.MarkDecorator:
+    """Every agent that does not lack this case, of these rows or of all."""
+    found = [
+        pytest.param(row, agent, id=f"{row.name}-{agent}")
+        for row in ROWS
+        for agent, lacking in row.agents.items()
+        if name not in lacking and (not rows or row.name in rows)
+    ]
+    return pytest.mark.parametrize(("row", "agent"), found)
+
+
+@case("text")
+def test_text_is_streamed(row: Row, agent: str, serve: Serve) -> None:
+    client = Conversation(serve(row), agent).say("say hi")
+    assert client.end["type"] == "RUN_FINISHED", client.events
+    assert client.end["outcome"] == {"type": "success"}
+    assert client.text == "hi"
+
+
+@case("usage")
+def test_usage_is_that_of_the_model(row: Row, agent: str, serve: Serve) -> None:
+    client = Conversation(serve(row), agent).say("say hi")
+    assert [(used["inputTokens"], used["outputTokens"]) for used in client.end["usage"]] == [(3, 2)]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_the_example_answers(row: Row, serve: Serve) -> None:
+    assert Conversation(serve(row), "example").say("say hi").text.endswith("hi")
+
+
+@case("server tool")
+def test_a_tool_of_the_agent_is_shown_with_its_result(row: Row, agent: str, serve: Serve) -> None:
+    client = Conversation(serve(row), agent).say("use roll")
+    (call,) = client.of_type("TOOL_CALL_START")
+    (result,) = client.of_type("TOOL_CALL_RESULT")
+    assert call["toolCallName"] == "roll"
+    assert result["toolCallId"] == call["toolCallId"]
+    assert "rolled 6" in str(result["content"])
+    assert "rolled 6" in client.text
+
+
+@case("client tool")
+def test_a_tool_of_the_client_is_left_to_it_and_its_result_reaches_the_model(
+    row: Row, agent: str, serve: Serve
+) -> None:
+    client = Conversation(serve(row), agent).say("use pick")
+    (call,) = client.of_type("TOOL_CALL_START")
+    assert client.end["outcome"] == {"type": "success", "pendingToolCallIds": [call["toolCallId"]]}
+    assert client.of_type("TOOL_CALL_RESULT") == []
+    client.post(client.body({"role": "tool", "toolCallId": call["toolCallId"], "content": "the red one"}))
+    assert client.text == "result: the red one"
+
+
+@case("second turn")
+def test_the_second_turn_knows_the_first_until_the_thread_is_deleted(row: Row, agent: str, serve: Serve) -> None:
+    client = Conversation(serve(row), agent).say("say hi")
+    assert client.say("count").text == "2 messages"
+    assert client.forget()["deleted"] is True
+    assert client.say("count").text == "1 messages"
+
+
+@case("cancel")
+def test_a_cancel_ends_the_call_of_the_model(row: Row, agent: str, serve: Serve) -> None:
+    client = Conversation(serve(row), agent)
+    client.cancel_once_it_speaks(f"wait {client.thread}")
+    assert client.end["outcome"] == {"type": "cancelled"}
+    assert client.say(f"waited {client.thread}").text == "it was cut off"
+
+
+@case("model fails")
+@pytest.mark.parametrize("said", ["fail", "fail late"])
+def test_a_failure_of_the_model_is_one_neutral_sentence(row: Row, agent: str, said: str, serve: Serve) -> None:
+    client = Conversation(serve(row), agent).say(said)
+    assert (client.end["type"], client.end["code"]) == ("RUN_ERROR", "AGENT_ERROR")
+    assert "secret" not in str(client.events)
+
+
+@case("tool raises")
+def test_the_text_of_a_tools_exception_stays_in_the_log(row: Row, agent: str, serve: Serve) -> None:
+    client = Conversation(serve(row), agent).say("use stumble")
+    assert client.end["type"] in {"RUN_FINISHED", "RUN_ERROR"}
+    shown = [event for event in client.events if event["type"] != "TEXT_MESSAGE_CONTENT"]
+    assert "secret" not in str(shown)
+    assert "Traceback" not in str(client.events)
+
+
+@case("owners")
+def test_two_owners_with_one_thread_id_share_nothing(row: Row, agent: str, serve: Serve) -> None:
+    first = Conversation(serve(row), agent, session=f"first-{uuid.uuid4()}").say("say hi")
+    second = Conversation(serve(row), agent, session=f"second-{uuid.uuid4()}", thread=first.thread)
+    assert second.say("count").text == "1 messages"
+    assert first.say("count").text in {"1 messages", "2 messages"}
+    assert "thread-" not in str(second.events), second.events
+
+
+@case("policy")
+def test_a_tool_of_the_settings_asks_for_approval_first(row: Row, agent: str, serve: Serve) -> None:
+    client = Conversation(serve(row), agent).say("use spin")
+    (interrupt,) = client.interrupts
+    client.answer({"approved": True})
+    assert "spun 6" in client.text
+    assert interrupt["reason"] == "tool_call"
+
+
+@case("approval")
+@pytest.mark.parametrize("approved", [True, False])
+def test_the_frameworks_own_approval_is_an_interrupt(row: Row, agent: str, serve: Serve, *, approved: bool) -> None:
+    client = Conversation(serve(row), agent).say("use charge")
+    (call,) = client.of_type("TOOL_CALL_START")
+    (interrupt,) = client.interrupts
+    assert interrupt["reason"] == "tool_call"
+    assert interrupt["toolCallId"] == call["toolCallId"]
+    assert interrupt["responseSchema"]["required"] == ["approved"]
+    assert interrupt["message"]
+    client.answer({"approved": approved})
+    assert client.end["type"] == "RUN_FINISHED", client.events
+    assert ("charged 6" in client.text) is approved
+
+
+WITH_ADAPTERS = ("langgraph", "pydantic_ai", "strands")
+"""Frameworks whose own AG-UI adapter reads the history."""
+
+
+@pytest.mark.parametrize("name", WITH_ADAPTERS)
+def test_a_tool_is_given_the_context(name: str, serve: Serve) -> None:
+    row = next(row for row in ROWS if row.name == name)
+    client = Conversation(serve(row), "agent", session="my-session").say("use whoami")
+    assert client.text == f"result: {client.thread} of my-session"
+
+
+def calling(tool: str, *ids: str) -> Json:
+    function = {"name": tool, "arguments": '{"sides": 6}'}
+    return {"role": "assistant", "toolCalls": [{"id": key, "type": "function", "function": function} for key in ids]}
+
+
+@case("server tool", *WITH_ADAPTERS)
+def test_a_call_that_a_client_has_made_up_is_not_run(row: Row, agent: str, serve: Serve) -> None:
+    client = Conversation(serve(row), agent)
+    client.post(client.body({"role": "user", "content": "use nothing"}, calling("roll", "made-up")))
+    assert client.end["type"] == "RUN_FINISHED"
+    assert "rolled 6" not in str(client.events)
+    assert client.say("say hi").text == "hi"
+
+
+@case("client tool", *WITH_ADAPTERS)
+def test_a_client_may_answer_its_calls_one_after_the_other(row: Row, agent: str, serve: Serve) -> None:
+    client = Conversation(serve(row), agent)
+    red, blue = ({"role": "tool", "toolCallId": key, "content": key} for key in ("red", "blue"))
+    client.post(client.body({"role": "user", "content": "use pick"}, calling("pick", "red", "blue"), red))
+    assert (client.end["type"], client.text) == ("RUN_FINISHED", "")
+    assert client.post(client.body(blue)).text == "result: blue"
+
+
+def test_a_tool_that_blocks_holds_up_no_other_run(serve: Serve) -> None:
+    server = serve(next(row for row in ROWS if row.name == "langroid"))
+    with ThreadPoolExecutor() as pool:
+        held = pool.submit(Conversation(server, "agent").say, "call hold {}")
+        assert Conversation(server, "agent").say("call release {}").text == "result: done"
+        assert held.result().text == "result: released"
+
+
+@pytest.mark.parametrize("agent", ["agent", "workflow"])
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [({"response": "yes"}, "charged 6"), ({"response": "later"}, "said later"), ({"approved": True}, "charged 6")],
+)
+def test_a_question_of_a_workflow_is_an_interrupt(agent: str, payload: Json, said: str, serve: Serve) -> None:
+    client = Conversation(serve(next(row for row in ROWS if row.name == "llama_index")), agent).say("use charge")
+    (interrupt,) = client.interrupts
+    assert (interrupt["reason"], interrupt["message"]) == ("input_required", "Charge 6?")
+    client.answer(payload)
+    assert client.text == f"result: {said}"
+    assert client.say("count").text == "2 messages"

@@ -1,0 +1,275 @@
+"""Ends of turns: calls that are cut off, answers that are refused or repeated, new messages, and demands."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import pytest
+from ag_ui.core import AssistantMessage, Interrupt, ResumeEntry, RunAgentInput, ToolCallResultEvent, ToolMessage
+
+from agui_container import RunContext, tool
+from agui_container.assistant.assistant import Assistant
+from agui_container.conversation.stored_parts import CUT_OFF
+from agui_container.engine.engine import Engine
+from agui_container.main import build_service
+from agui_container.ports import Item, RunInterrupted
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.run.cluster import LEASE_SECONDS
+from agui_container.settings import Settings
+from agui_container.testing import user_input
+from agui_container.tools.policy import ToolPolicy
+from tests.agents.turns import EFFECTS, POLICY, Client, answer_all, asks, entry, gathered, in_a_thread, in_order
+from tests.agents.turns_of_models import CallingModel, command
+from tests.contexts import of_type
+from tests.engine.doubles import caller, eventually
+from tests.engine.replicas import Replicas
+from tests.engine.test_recorder import beat
+
+TOOLS = "tests.agents.test_turn_ends:tools"
+
+
+@tool
+async def pay(amount: int) -> str:
+    """Pay an amount, and never come back if it is 0."""
+    EFFECTS.append(f"pay {amount}")
+    if not amount:
+        await asyncio.Event().wait()
+    return f"paid {amount}"
+
+
+@tool
+async def hang() -> str:
+    """Start, and never come back."""
+    EFFECTS.append("hang")
+    await asyncio.Event().wait()
+    return ""
+
+
+@tool
+async def look(amount: int) -> str:
+    """Look something up, which needs no approval, and never come back the first time that it is 0."""
+    EFFECTS.append(f"look {amount}")
+    if not amount and EFFECTS.count("look 0") == 1:
+        await asyncio.Event().wait()
+    return f"looked {amount}"
+
+
+tools = (pay, hang, look)
+
+
+@dataclass(kw_only=True)
+class ServedClient(Client):
+    service: Engine
+
+
+class Serve(Protocol):
+    async def __call__(self, agent: object) -> ServedClient: ...
+
+
+@pytest.fixture
+def settings() -> Settings:
+    EFFECTS.clear()
+    return Settings(agent="agent", tools=TOOLS, tool_policy=POLICY)
+
+
+@pytest.fixture
+async def serve(settings: Settings) -> AsyncIterator[Serve]:
+    services: list[Engine] = []
+
+    async def serve(agent: object) -> ServedClient:
+        own = Settings(agent="agent") if isinstance(agent, Assistant) else settings
+        services.append(build_service(own, agent))
+        await services[-1].open()
+        return ServedClient(asks(services[-1]), service=services[-1])
+
+    yield serve
+    for service in services:
+        await service.drain(0)
+        await service.aclose()
+
+
+async def waiting_of(client: ServedClient) -> list[str]:
+    return [each.id for each in await client.service.threads.waiting(caller(), client.thread_id)]
+
+
+async def results_in(client: ServedClient) -> list[object]:
+    messages = await client.service.threads.messages_since(caller(), client.thread_id, lambda _: False)
+    return [message.content for message in messages if isinstance(message, ToolMessage)]
+
+
+def is_stored(service: Engine) -> bool:
+    return all(run.log.watermark == len(run.log) for run in service.registry.by_key.values())
+
+
+async def cancel_at(client: ServedClient, effect: str, work: "asyncio.Task[None]") -> None:
+    await eventually(lambda: effect in EFFECTS)
+    await client.service.runs.cancel(caller(), client.thread_id, None)
+    await work
+
+
+# --- cut off ----------------------------------------------------------------------------------------------------------
+
+
+async def test_an_approved_call_that_was_cut_off_has_a_result_that_says_so_and_is_not_run_again(serve: Serve) -> None:
+    client = await serve(in_order(["pay 0"]))
+    await client.send("go")
+    answers = [entry(interrupt, "together") for interrupt in client.waiting]
+    await cancel_at(client, "pay 0", asyncio.create_task(client.resume(answers)))
+    assert client.outcome == "cancelled"
+    assert [event.content for event in of_type(client.events, ToolCallResultEvent)] == [CUT_OFF]
+    await client.resume(answers)
+    assert (client.outcome, client.text, EFFECTS) == ("success", "", ["pay 0"])
+    assert await results_in(client) == [CUT_OFF]
+
+
+async def test_an_old_answer_does_not_run_the_agent_on_a_newer_message(serve: Serve) -> None:
+    client = await serve(in_order(["pay 0"]))
+    await client.send("go")
+    answers = [entry(interrupt, "together") for interrupt in client.waiting]
+    await cancel_at(client, "pay 0", asyncio.create_task(client.resume(answers)))
+    await client.send("once more")
+    asked = client.waiting
+    await client.resume(answers)
+    assert (client.waiting, EFFECTS) == (asked, ["pay 0"])
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [
+        pytest.param(Assistant(CallingModel(), tools), id="assistant"),
+        pytest.param(in_order(["look 1", "look 0"]), id="function"),
+        pytest.param(gathered(["look 1", "look 0"]), id="gathered"),
+    ],
+)
+async def test_an_allowed_call_whose_process_died_reads_as_cut_off_in_the_next_turn(agent: object) -> None:
+    EFFECTS.clear()
+    replicas, settings = Replicas(), Settings(tool_policy=POLICY)
+    named = {each.spec.name: each for each in tools}
+    here = await replicas.start(agent, settings, tools=named)
+    client = Client(asks(here))
+    run = asyncio.create_task(client.send(command(["look 1", "look 0", "look 2"], is_gathered=False)))
+    await eventually(lambda: "look 0" in EFFECTS and is_stored(here))
+    there = await replicas.start(agent, settings, tools=named)
+    await there.leases.renew()
+    replicas.clock.advance(LEASE_SECONDS)
+    await beat(there.leases)
+    other = Client(asks(there), client.thread_id)
+    await other.send("what now?")
+    told = [event.content for event in of_type(other.events, ToolCallResultEvent)]
+    assert told[0] == CUT_OFF
+    assert CUT_OFF not in told[1:]
+    messages = await there.threads.messages_since(caller(), client.thread_id, lambda _: False)
+    results = [message.content for message in messages if isinstance(message, ToolMessage)]
+    assert results[:2] == ["looked 1", CUT_OFF]
+    await here.drain(0)
+    await run
+    await there.drain(0)
+
+
+# --- open questions ---------------------------------------------------------------------------------------------------
+
+
+def choosy(answers: list[object]) -> object:
+    """An agent that pays, and takes one answer to its question only."""
+
+    async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        await ctx.call_tool("pay", {"amount": 1})
+        if not input.resume:
+            raise RunInterrupted([Interrupt(id="colour", reason="choice", message="Which colour?")])
+        answers.append(input.resume[0].payload)
+        if answers[-1] != "green":
+            raise AppError(ErrorCode.VALIDATION_ERROR, "resume.0.payload: must be green.")
+        yield "painted"
+
+    return agent
+
+
+async def test_a_question_whose_answer_the_agent_refuses_stays_open(serve: Serve) -> None:
+    answers: list[object] = []
+    client = await serve(choosy(answers))
+    await client.send("go")
+    await client.resume([entry(interrupt, "together") for interrupt in client.waiting])
+    assert await waiting_of(client) == ["colour"]
+    await client.resume([ResumeEntry(interrupt_id="colour", status="resolved", payload="red")])
+    assert (client.outcome, await waiting_of(client)) == ("VALIDATION_ERROR", ["colour"])
+    await client.resume([ResumeEntry(interrupt_id="colour", status="resolved", payload="green")])
+    assert (client.text, answers, EFFECTS) == ("painted", ["red", "green"], ["pay 1"])
+    assert await waiting_of(client) == []
+
+
+@pytest.mark.parametrize("steps", [("ask",), ("pay 1", "ask")], ids=["question", "both"])
+async def test_a_new_message_abandons_no_question(serve: Serve, steps: tuple[str, ...]) -> None:
+    client = await serve(gathered(steps))
+    await client.send("go")
+    asked = [interrupt.id for interrupt in client.waiting]
+    await client.send("what are you waiting for?")
+    assert [interrupt.id for interrupt in client.waiting] == asked == await waiting_of(client)
+    await answer_all(client, "together")
+    assert client.outcome == "success"
+
+
+# --- edits ------------------------------------------------------------------------------------------------------------
+
+PAYING = [
+    pytest.param(Assistant(CallingModel(), tools, policy=ToolPolicy.parse(POLICY)), id="assistant"),
+    pytest.param(in_order(["pay 1"]), id="function"),
+    pytest.param(in_a_thread(["pay 1"]), id="thread"),
+]
+
+
+async def edit_and_answer(client: ServedClient, how: str) -> None:
+    """Ask, and answer the question with a history in which the user's message is another one."""
+    await client.send(command(["pay 1"], is_gathered=False))
+    answers = [entry(interrupt, how) for interrupt in client.waiting]
+    edited = user_input(command(["look 1"], is_gathered=False))
+    await client.run(edited.model_copy(update={"resume": answers}))
+
+
+@pytest.mark.parametrize("agent", PAYING)
+async def test_an_approved_call_whose_question_was_edited_away_is_put_back(serve: Serve, agent: object) -> None:
+    client = await serve(agent)
+    await edit_and_answer(client, "together")
+    assert (client.outcome, EFFECTS) == ("success", ["pay 1"])
+    assert client.text
+    messages = await client.service.threads.messages_since(caller(), client.thread_id, lambda _: False)
+    calls = [call.id for each in messages if isinstance(each, AssistantMessage) for call in each.tool_calls or ()]
+    assert [each.tool_call_id for each in messages if isinstance(each, ToolMessage)] == calls
+    assert await results_in(client) == ["paid 1"]
+
+
+@pytest.mark.parametrize("how", ["denied", "cancelled"])
+@pytest.mark.parametrize("agent", PAYING)
+async def test_a_history_from_which_a_rejected_call_was_edited_away_is_answered_without_it(
+    serve: Serve, agent: object, how: str
+) -> None:
+    client = await serve(agent)
+    await edit_and_answer(client, how)
+    if client.waiting:  # the agent begins anew, and asks again
+        await client.resume([entry(interrupt, how) for interrupt in client.waiting])
+    assert (client.outcome, [each for each in EFFECTS if each.startswith("pay")]) == ("success", [])
+    assert client.text
+
+
+# --- calls ------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_call_after_the_end_of_the_run_does_not_start(serve: Serve) -> None:
+    leftover: list[asyncio.Task[object]] = []
+
+    async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        go = asyncio.Event()
+
+        async def late() -> object:
+            await go.wait()
+            return await ctx.call_tool("hang")
+
+        leftover.append(asyncio.create_task(late()))
+        asyncio.get_running_loop().call_later(0.05, go.set)
+        yield str(await ctx.call_tool("pay", {"amount": 1}))
+
+    client = await serve(agent)
+    await client.send("go")
+    await asyncio.wait(leftover)
+    assert isinstance(leftover[0].exception(), RunInterrupted)
+    assert EFFECTS == []

@@ -1,0 +1,274 @@
+"""An AG-UI server as the agent, by its ASGI application: its events, questions and failures are those of the run."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator
+
+import pytest
+from ag_ui.core import RunErrorEvent, RunFinishedEvent, StateSnapshotEvent, TextMessageContentEvent, ToolCallResultEvent
+
+from agui_container import create_app
+from agui_container.agents.as_agent import AgentLoadError
+from agui_container.agents.loader import adapt_agent
+from agui_container.agents.upstream import UpstreamOptions
+from agui_container.settings import Settings, SettingsError
+from agui_container.testing import open_thread, run_agent, user_input
+from tests.agents.upstream import pay_tools
+from tests.agents.upstream.servers import Event, Server, called, finished, said, started
+from tests.contexts import of_type, run_context, run_input
+
+TOOLS = "tests.agents.upstream.pay_tools:pay"
+ASK = '[{"tool_pattern": "pay", "policy": "ask"}]'
+
+
+def last_role(request: dict[str, object]) -> str:
+    messages = request["messages"]
+    assert isinstance(messages, list)
+    return str(messages[-1]["role"])
+
+
+async def greet(request: dict[str, object]) -> AsyncIterator[Event | str]:
+    yield started(request)
+    for event in said("hello"):
+        yield event
+    yield finished(request)
+
+
+async def test_the_server_gets_the_whole_history_and_every_field() -> None:
+    server = Server(greet)
+    async with open_thread(server.app) as thread:
+        await thread.send("first")
+        await thread.send("second")
+    first, second = server.requests
+    assert {"state": {}, "tools": [], "context": [], "forwardedProps": {}}.items() <= first.items()
+    assert [message["role"] for message in second["messages"]] == ["user", "assistant", "user"]  # type: ignore[attr-defined]
+    assert first["threadId"] == second["threadId"]
+
+
+async def test_the_server_never_sees_a_thread_id_and_the_client_always_sees_its_own() -> None:
+    async def show(request: dict[str, object]) -> AsyncIterator[Event | str]:
+        yield started(request)
+        yield {"type": "STATE_SNAPSHOT", "snapshot": {"user": f"thread_user_{request['threadId']}"}}
+        yield finished(request)
+
+    server = Server(show)
+    request = user_input("hi").model_copy(update={"thread_id": 'mine "quoted"'})
+    events = await run_agent(server.app, request)
+    (snapshot,) = of_type(events, StateSnapshotEvent)
+    assert snapshot.snapshot == {"user": 'thread_user_mine "quoted"'}
+    assert "mine" not in json.dumps(server.requests[0]["threadId"])
+    assert [event.thread_id for event in of_type(events, RunFinishedEvent)] == ['mine "quoted"']
+
+
+@pytest.mark.parametrize(
+    ("lines", "text"),
+    [
+        (['data: {"type": "TEXT_MESSAGE_CHUNK", "messageId": "m",\ndata: "delta": "over lines"}\n\n'], "over lines"),
+        (["\ufeff: comment\r\n\r\n", "id: 7\n", "\n", ": ping\n\n"], ""),
+        (['event: x\r\ndata:{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"a\u2028b"}\r\n\r\n'], "a\u2028b"),
+        (['data: {"type": "SOMETHING_NEW", "x": 1}\n\n'], ""),
+        (['data: {"type": "RAW", "event": {"secret": 1}}\n\n'], ""),
+    ],
+    ids=["joined lines", "comments and ids", "CRLF and U+2028", "unknown type", "RAW"],
+)
+async def test_legal_streams_are_read(lines: list[str], text: str) -> None:
+    async def write(request: dict[str, object]) -> AsyncIterator[Event | str]:
+        yield started(request)
+        for line in lines:
+            yield line
+        yield finished(request)
+
+    events = await run_agent(Server(write).app, "hi")
+    assert isinstance(events[-1], RunFinishedEvent)
+    assert "".join(event.delta for event in of_type(events, TextMessageContentEvent)) == text
+
+
+async def test_thinking_of_older_servers_is_reasoning() -> None:
+    async def think(request: dict[str, object]) -> AsyncIterator[Event | str]:
+        yield started(request)
+        for kind in ("THINKING_START", "THINKING_TEXT_MESSAGE_START"):
+            yield {"type": kind}
+        yield {"type": "THINKING_TEXT_MESSAGE_CONTENT", "delta": "hm"}
+        for kind in ("THINKING_TEXT_MESSAGE_END", "THINKING_END"):
+            yield {"type": kind}
+        yield finished(request)
+
+    kinds = [str(event.type.value) for event in await run_agent(Server(think).app, "hi")]
+    assert kinds[1:-1] == [
+        "REASONING_START",
+        "REASONING_MESSAGE_START",
+        "REASONING_MESSAGE_CONTENT",
+        "REASONING_MESSAGE_END",
+        "REASONING_END",
+    ]
+
+
+async def ends_with_error(request: dict[str, object]) -> AsyncIterator[Event | str]:
+    yield started(request)
+    yield {"type": "RUN_ERROR", "message": "secret of the model", "code": "X"}
+
+
+async def ends_early(request: dict[str, object]) -> AsyncIterator[Event | str]:
+    yield started(request)
+
+
+async def raises(request: dict[str, object]) -> AsyncIterator[Event | str]:
+    yield started(request)
+    raise RuntimeError("secret of the server")
+
+
+async def writes_garbage(request: dict[str, object]) -> AsyncIterator[Event | str]:
+    yield started(request)
+    yield "data: secret garbage\n\n"
+
+
+async def breaks_an_event(request: dict[str, object]) -> AsyncIterator[Event | str]:
+    yield started(request)
+    yield {"type": "TEXT_MESSAGE_CONTENT", "delta": "secret"}
+
+
+@pytest.mark.parametrize(
+    ("server", "cause"),
+    [
+        (Server(ends_with_error), "secret of the model"),
+        (Server(ends_early), "without a terminal event"),
+        (Server(raises), "ended within its response"),
+        (Server(writes_garbage), "no JSON"),
+        (Server(breaks_an_event), "TEXT_MESSAGE_CONTENT"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_a_failure_is_one_sentence_and_its_cause_is_in_the_log(
+    server: Server, cause: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        events = await run_agent(server.app, "hi")
+    assert isinstance(events[-1], RunErrorEvent)
+    assert (events[-1].code, events[-1].message) == ("AGENT_ERROR", "The agent's server failed.")
+    assert cause in caplog.text
+
+
+async def test_a_refusal_is_one_sentence_and_status_and_text_are_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async with open_thread(settings=Settings(agent="tests.agents.upstream.apps:app/closed")) as thread:
+        with caplog.at_level(logging.WARNING):
+            events = await thread.send("hi")
+    assert isinstance(events[-1], RunErrorEvent)
+    assert events[-1].message == "The agent's server failed."
+    assert "status 422" in caplog.text
+    assert "secret detail" in caplog.text
+
+
+async def pay_then_say(request: dict[str, object]) -> AsyncIterator[Event | str]:
+    """Call ``pay`` twice at once, and say the results once they are there."""
+    yield started(request)
+    if last_role(request) == "tool":
+        results = [message["content"] for message in request["messages"] if message["role"] == "tool"]  # type: ignore[attr-defined]
+        for event in said(f"paid: {', '.join(results)}"):
+            yield event
+    else:
+        for number in (1, 2):
+            for event in called("pay", {"amount": number}, f"call-{number}"):
+                yield event
+    yield finished(request)
+
+
+async def test_tools_of_the_settings_run_here_and_the_server_is_asked_again() -> None:
+    pay_tools.PAID.clear()
+    server = Server(pay_then_say)
+    async with open_thread(server.app, Settings(tools=TOOLS)) as thread:
+        events = await thread.send("pay")
+        assert thread.text == "paid: paid 1, paid 2"
+    assert pay_tools.PAID == [1, 2]
+    assert [tool["name"] for tool in server.requests[0]["tools"]] == ["pay"]  # type: ignore[attr-defined]
+    assert server.requests[0]["runId"] != server.requests[1]["runId"]
+    assert [event.content for event in of_type(events, ToolCallResultEvent)] == ["paid 1", "paid 2"]
+
+
+async def test_a_tool_that_a_person_must_approve_asks_and_runs_once() -> None:
+    pay_tools.PAID.clear()
+    async with open_thread(Server(pay_then_say).app, Settings(tools=TOOLS, tool_policy=ASK)) as thread:
+        await thread.send("pay")
+        assert pay_tools.PAID == []
+        assert len(thread.interrupts) == 2
+        await thread.answer({"approved": True})
+        assert thread.text == "paid: paid 1, paid 2"
+    assert sorted(pay_tools.PAID) == [1, 2]
+
+
+async def test_a_question_of_the_server_is_an_interrupt_and_gets_its_answer() -> None:
+    question = {"id": "q-1", "reason": "input_required", "message": "Sure?"}
+
+    async def ask(request: dict[str, object]) -> AsyncIterator[Event | str]:
+        yield started(request)
+        if request.get("resume"):
+            for event in said("thanks"):
+                yield event
+            yield finished(request)
+        else:
+            yield finished(request, outcome={"type": "interrupt", "interrupts": [question]})
+
+    server = Server(ask)
+    async with open_thread(server.app) as thread:
+        await thread.send("hi")
+        assert [interrupt.message for interrupt in thread.interrupts] == ["Sure?"]
+        await thread.answer({"sure": True})
+        assert thread.text == "thanks"
+    assert server.requests[1]["resume"] == [{"interruptId": "q-1", "status": "resolved", "payload": {"sure": True}}]
+
+
+async def test_a_run_that_is_closed_ends_the_answer_of_the_server() -> None:
+    async def wait(request: dict[str, object]) -> AsyncIterator[Event | str]:
+        yield started(request)
+        for event in said("one"):
+            yield event
+        await asyncio.Event().wait()
+
+    server = Server(wait)
+    options = UpstreamOptions()
+    stream = adapt_agent(server.app, "app", options).run(run_input("hi"), run_context())
+    await anext(stream)
+    assert isinstance(stream, AsyncGenerator)
+    await stream.aclose()
+    assert server.log == ["opened", "answered"]
+    for close in options.closers:
+        await close()
+    assert server.log[-1] == "closed"
+
+
+async def test_a_reader_that_waits_holds_the_server_back() -> None:
+    written = 0
+
+    async def flood(request: dict[str, object]) -> AsyncIterator[Event | str]:
+        nonlocal written
+        yield started(request)
+        for written in range(10_000):
+            yield {"type": "CUSTOM", "name": "n", "value": written}
+        yield finished(request)
+
+    agent = adapt_agent(Server(flood).app, "app")
+    stream = agent.run(run_input("hi"), run_context())
+    await anext(stream)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert written < 100
+    assert isinstance(stream, AsyncGenerator)
+    await stream.aclose()
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ("tests.agents.upstream.apps:app", "app/agent, tests.agents.upstream.apps:app/closed"),
+        ("tests.agents.upstream.apps:empty", "without a POST route"),
+        ("tests.agents.upstream.apps:NUMBER/agent", "no ASGI application"),
+    ],
+)
+def test_an_application_without_a_clear_route_is_refused_at_the_start(reference: str, message: str) -> None:
+    with pytest.raises(AgentLoadError, match=message):
+        create_app(reference)
+
+
+def test_settings_of_upstream_agents_are_refused_where_there_is_none() -> None:
+    with pytest.raises(SettingsError, match="AGUI_UPSTREAM_HEADERS"):
+        create_app(settings=Settings(upstream_headers=("authorization",)))

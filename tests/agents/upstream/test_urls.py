@@ -1,0 +1,65 @@
+"""An AG-UI server at a URL as the agent: headers of the caller, redirects, and servers that are not there."""
+
+import json
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from agui_container import create_app
+from agui_container.settings import Settings
+from tests.agents.upstream.servers import Event, Server, finished, redirect, said, started
+from tests.behaviour.server import listening, serving
+from tests.engine.doubles import WAIT
+from tests.ports import free_port
+
+pytestmark = pytest.mark.wire
+
+BODY = {"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "hi"}]}
+HEADERS = {"x-tenant": "blue", "x-other": "red"}
+
+
+async def greet(request: dict[str, object]) -> AsyncIterator[Event | str]:
+    yield started(request)
+    for event in said("hello"):
+        yield event
+    yield finished(request)
+
+
+async def ask(url: str, **settings: object) -> list[dict[str, object]]:
+    app = create_app(settings=Settings.model_validate({"agent": url, **settings}))
+    async with serving(app) as container, httpx.AsyncClient(timeout=WAIT) as client:
+        answer = await client.post(f"{container}/invocations", json=BODY, headers=HEADERS)
+    return [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
+
+
+async def test_named_headers_of_the_caller_go_along() -> None:
+    server = Server(greet)
+    async with listening(server.app) as url:
+        events = await ask(f"{url}/agent", upstream_headers="X-Tenant,authorization")
+    assert [event["delta"] for event in events if "delta" in event] == ["hello"]
+    assert server.headers[0]["x-tenant"] == "blue"
+    assert "x-other" not in server.headers[0]
+
+
+async def test_a_redirect_within_the_origin_keeps_the_headers_and_another_origin_never_gets_them() -> None:
+    server = Server(greet, redirect("/moved", "/agent"))
+    async with listening(server.app) as url:
+        elsewhere = Server(greet, redirect("/moved", f"{url}/agent"))
+        async with listening(elsewhere.app) as other:
+            for start in (url, other):
+                events = await ask(f"{start}/moved", upstream_headers="x-tenant")
+                assert events[-1]["type"] == "RUN_FINISHED"
+    assert ["x-tenant" in headers for headers in server.headers] == [True, False]
+
+
+async def test_a_server_that_is_not_there_is_one_sentence() -> None:
+    *_, end = await ask(f"http://127.0.0.1:{free_port()}/agent")
+    assert (end["type"], end["code"], end["message"]) == ("RUN_ERROR", "AGENT_ERROR", "The agent's server failed.")
+
+
+async def test_a_container_stands_behind_another_one() -> None:
+    async with serving(create_app(settings=Settings(console=False))) as url:
+        events = await ask(f"{url}/invocations", tools="tests.agents.upstream.pay_tools:pay")
+    assert events[-1]["type"] == "RUN_FINISHED"
+    assert "".join(str(event["delta"]) for event in events if event["type"] == "TEXT_MESSAGE_CONTENT")

@@ -1,0 +1,114 @@
+"""The command: its arguments, their errors, and its exit status."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from agui_container.aws.platform.authorizer import NoAuthorizer
+from agui_container.aws.platform.data_plane import PlatformOptions
+from agui_container.aws.platform.rules import RuleFindings
+from agui_container.cli import platform as cli
+from agui_container.cli.command_line import main
+from tests.aws.platform.doubles import CONTAINER, HEADER, INVOCATIONS, SESSION
+from tests.ports import free_port
+
+pytestmark = [pytest.mark.wire, pytest.mark.processes]
+
+COMMAND = [sys.executable, "-m", "agui_container", "platform"]
+PYTHON_CONTAINER = f"{sys.executable} {CONTAINER}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a:b", "--command", "x"], "Name one of"),
+        (["--env", "NAME"], "NAME=VALUE"),
+        (["--idle-timeout", "900", "--max-lifetime", "60"], "--max-lifetime"),
+        (["--allow-header", "Cookie"], "Cookie is restricted"),
+        (["--authorizer", "{}"], "customJWTAuthorizer"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_named(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["platform", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_options_become_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[PlatformOptions] = []
+
+    async def serve_platform(options: PlatformOptions, _: object) -> int:
+        found.append(options)
+        return 0
+
+    monkeypatch.setattr(cli, "serve_platform", serve_platform)
+    runtime = "--auth none --allow-header X-Tenant --idle-timeout 60 --max-lifetime 120 --path /"
+    around = "--port 0 --no-freeze"
+    assert main(["platform", *runtime.split(), *around.split()]) == 0
+    [options] = found
+    assert isinstance(options.authorizer, NoAuthorizer)
+    assert (options.limits.idle_seconds, options.limits.lifetime_seconds) == (60, 120)
+    assert options.allowed_headers == {"x-tenant"}
+    assert (options.freezes, options.path) == (False, "/")
+
+
+@pytest.mark.parametrize(
+    ("variables", "prompt"), [({}, "wait 1"), ({"AGUI_MODEL": "openai:x"}, "hello"), ({"AGUI_AGENT": "a:b"}, "hello")]
+)
+def test_the_offline_model_is_checked_with_a_run_that_takes_a_second(
+    variables: dict[str, str], prompt: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = list[str]()
+
+    async def check_container(*_: object, prompt: str, **__: object) -> RuleFindings:
+        found.append(prompt)
+        return RuleFindings()
+
+    for name in ("AGUI_AGENT", "AGUI_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(cli, "check_container", check_container)
+    assert main(["platform", "check"]) == 0
+    assert main(["platform", "check", "--command", "x"]) == 0
+    assert main(["platform", "check", "--prompt", "own"]) == 0
+    assert found == [prompt, "hello", "own"]
+
+
+def test_a_check_prints_its_report_writes_junit_and_fails_for_a_broken_rule(tmp_path: Path) -> None:
+    arguments = [
+        "check",
+        "--command",
+        f"{PYTHON_CONTAINER} exits",
+        "--form",
+        "json",
+        "--junit",
+        str(tmp_path / "x.xml"),
+    ]
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    report = json.loads(done.stdout)
+    assert [rule["rule"] for rule in report["rules"] if rule["state"] == "broken"] == ["start.in-time"]
+    assert "<failure" in (tmp_path / "x.xml").read_text()
+
+
+async def test_the_platform_serves_until_sigterm() -> None:
+    port = free_port()
+    arguments = ["--auth", "none", "--port", str(port), "--command", PYTHON_CONTAINER]
+    process = await asyncio.create_subprocess_exec(*COMMAND, *arguments, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    while b"platform listens" not in await process.stderr.readline():
+        pass
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False) as http:
+        assert (await http.post(INVOCATIONS, content=b"{}", headers={HEADER: SESSION})).status_code == 200
+    process.send_signal(signal.SIGTERM)
+    _, output = await process.communicate()
+    assert process.returncode == 0
+    assert b"stopped: the platform ends" in output

@@ -1,0 +1,116 @@
+"""The end of a run and its write: the process is busy until it is written, and readers always get an end."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+from ag_ui.core import RunAgentInput
+
+from agui_container.engine.engine import Engine
+from agui_container.ports import Item
+from agui_container.ports.records import Ending, RunKey
+from agui_container.protocol.wire.envelope import Envelope
+from agui_container.run import recorder
+from agui_container.run.cluster import Cluster
+from agui_container.stores.memory import MemoryStore
+from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, make_service, wait_for_event
+from tests.replicas.buses.memory_bus import MemoryBus
+
+END_TYPES = ["TEXT_MESSAGE_END", "RUN_FINISHED"]
+
+
+class GatedStore(MemoryStore):
+    """A store in memory that stands for one of each kind. It writes the end of a run once ``may_finish`` is set."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.writes_turns = kind == "turns"
+        self.is_finishing, self.may_finish = asyncio.Event(), asyncio.Event()
+        self.error: Exception | None = None
+
+    async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
+        self.is_finishing.set()
+        await self.may_finish.wait()
+        if self.error is not None:
+            raise self.error
+        await super().finish(run, replica, envelopes, ending)
+
+
+async def open_gated(kind: str) -> tuple[Engine, GatedStore]:
+    store = GatedStore(kind)
+    cluster = Cluster(store, MemoryBus(), FakeClock(), durable=kind == "durable", new_id=lambda: "replica-1")
+    service = make_service(talker, cluster=cluster)
+    await cluster.open()
+    return service, store
+
+
+async def talker(_: RunAgentInput) -> AsyncIterator[Item]:
+    yield "hello"
+    await asyncio.sleep(0)
+
+
+def status_of(service: Engine) -> object:
+    return service.health.report()["status"]
+
+
+@pytest.mark.parametrize("kind", ["memory", "turns", "durable"])
+async def test_the_process_is_busy_until_the_end_is_written(kind: str) -> None:
+    service, store = await open_gated(kind)
+    reader = await service.admit(asking(), caller())
+    await wait_for_event(store.is_finishing)
+    assert reader.run.log.has_ended
+    assert status_of(service) == "HealthyBusy"
+    store.may_finish.set()
+    assert [it.type for it in await envelopes(reader)][-2:] == END_TYPES
+    await eventually(lambda: status_of(service) == "Healthy")
+
+
+async def test_readers_get_the_end_of_a_turn_after_it_is_written() -> None:
+    service, store = await open_gated("turns")
+    first = await service.admit(asking(), caller())
+    await wait_for_event(store.is_finishing)
+    second = await service.attach(caller(), "t1", "r1", 0)
+    for reader in (first, second):
+        seen = [it.type for it in (await anext(reader)).envelopes()]
+        assert seen == ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
+    rest = [asyncio.create_task(envelopes(reader)) for reader in (first, second)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not any(reading.done() for reading in rest)
+    store.may_finish.set()
+    assert [[it.type for it in await reading] for reading in rest] == [["RUN_FINISHED"], ["RUN_FINISHED"]]
+
+
+async def test_readers_get_the_end_of_a_turn_that_cannot_be_written() -> None:
+    service, store = await open_gated("turns")
+    store.error = RuntimeError("a service that fails")
+    store.may_finish.set()
+    reader = await service.admit(asking(), caller())
+    assert [it.type for it in await envelopes(reader)][-2:] == END_TYPES
+
+
+async def test_readers_get_the_end_of_a_turn_while_its_write_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "GIVE_UP_SECONDS", 0.0)
+    service, store = await open_gated("turns")
+    reader = await service.admit(asking(), caller())
+    assert [it.type for it in await envelopes(reader)][-2:] == END_TYPES
+    assert status_of(service) == "HealthyBusy"
+    store.may_finish.set()
+    await eventually(lambda: status_of(service) == "Healthy")
+
+
+@pytest.mark.parametrize("closing_fails", [False, True])
+async def test_readers_get_an_end_where_the_recording_fails(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, closing_fails: bool
+) -> None:
+    service, _ = await open_gated("durable")
+    monkeypatch.setattr(recorder, "WINDOW_SECONDS", "a fault in the program")
+    if closing_fails:
+        monkeypatch.setattr(recorder, "RunSequence", None)
+    reader = await service.admit(asking(), caller())
+    seen = await envelopes(reader)
+    assert (seen[0].type, seen[-1].type) == ("RUN_STARTED", "RUN_ERROR")
+    assert [it.seq for it in seen] == list(range(1, len(seen) + 1))
+    assert b"STORE_UNAVAILABLE" in seen[-1].data
+    assert "run recording failed run=r1" in caplog.text
+    await eventually(lambda: status_of(service) == "Healthy")

@@ -1,1 +1,0 @@
-"""Random input: bodies, frames and gRPC messages that no client should send."""

@@ -1,0 +1,70 @@
+"""Servers and channels. A server is shared by all tests that want the same settings, and looked at after each."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any, Protocol
+
+import grpc
+import pytest
+
+from tests.behaviour.approval_tools import POLICY
+from tests.server.sockets.process import ServerProcess, Servers
+
+ASSISTANT = {"AGUI_AGENT": "assistant", "AGUI_TOOLS": "tests.protocols.grpc.tools:tools", "AGUI_TOOL_POLICY": POLICY}
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    """Servers by their settings; each must stop with status 0."""
+    pool = Servers()
+    try:
+        yield pool
+    finally:
+        statuses = pool.close()
+    assert set(statuses) <= {0}
+    assert pool.faults() == [], pool.logs()
+
+
+@pytest.fixture(autouse=True)
+def check_no_faults(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Check that the test left no fault in any log and stopped no server."""
+    yield
+    if "servers" in request.fixturenames:
+        pool: Servers = request.getfixturevalue("servers")
+        assert pool.dead() == []
+        if pool.faults():
+            pytest.fail(f"a fault in a log:\n{pool.logs()}", pytrace=False)
+
+
+@pytest.fixture
+def server(servers: Servers) -> ServerProcess:
+    """The assistant with the tests' tools."""
+    return servers(**ASSISTANT)
+
+
+PATIENT = [("grpc.min_reconnect_backoff_ms", 120_000)]
+"""Options of a client that waits for a busy server. Otherwise it gives up its connection after 20 seconds."""
+
+
+class Dial(Protocol):
+    """Open a channel to a server."""
+
+    def __call__(self, server: ServerProcess, **options: Any) -> grpc.Channel: ...
+
+
+@pytest.fixture
+def dial() -> Iterator[Dial]:
+    """Channels that are closed after the test."""
+    with ExitStack() as stack:
+
+        def dial(server: ServerProcess, **options: Any) -> grpc.Channel:
+            channel = grpc.insecure_channel(f"127.0.0.1:{server.port}", **{"options": PATIENT, **options})
+            return stack.enter_context(channel)
+
+        yield dial
+
+
+@pytest.fixture
+def channel(server: ServerProcess, dial: Dial) -> grpc.Channel:
+    """A channel to the assistant."""
+    return dial(server)

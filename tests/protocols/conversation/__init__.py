@@ -1,0 +1,1 @@
+"""The conversation loop, and threads that several protocols share."""

@@ -1,0 +1,74 @@
+"""An approval that ends without a decision, because its turn is cancelled or because it expires."""
+
+import pytest
+
+from agui_container.agents.gate import journal
+from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
+from tests.behaviour.approval_tools import PAID
+from tests.protocols.conversation.two_clients import CANCELLED, EXPIRED, Clients, RozTurn, two_clients
+from tests.protocols.grpc.client import call_text
+
+pytestmark = [pytest.mark.wire, pytest.mark.processes]
+
+PAY = call_text("pay", amount=5)
+TWICE = f"{PAY}\n{call_text('pay', amount=6)}"
+
+
+@pytest.fixture
+def short_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let approvals expire within a second."""
+    monkeypatch.setattr(journal, "LIFETIME", 1.0)
+
+
+# --- cancelled --------------------------------------------------------------------------------------------------------
+
+
+async def test_the_approvals_of_a_cancelled_turn_are_resolved_as_cancelled() -> None:
+    async with two_clients() as clients:
+        turn = RozTurn(clients.grpc.new_session())
+        await turn.say(TWICE)
+        await turn.until("approval_requested")
+        await turn.decide((await turn.until("approval_requested")).approval_id, approved=True)
+        await turn.send(cancel_turn=roz.CancelTurn())
+        assert (await turn.until("turn_finished")).stop_reason == "cancelled"
+        assert turn.outcomes == [CANCELLED, CANCELLED]
+        assert PAID[turn.thread] == []
+
+
+# --- expired ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("short_lives")
+async def test_approvals_that_expire_in_roz_are_resolved_then_and_the_model_is_told() -> None:
+    async with two_clients() as clients:
+        turn = RozTurn(clients.grpc.new_session())
+        await turn.say(TWICE)
+        await turn.until("approval_requested")
+        approval = (await turn.until("approval_requested")).approval_id
+        await turn.decide(approval, approved=True)
+        assert (await turn.until("turn_finished")).stop_reason == "end_turn"
+        assert turn.outcomes == [EXPIRED, EXPIRED]
+        assert "tool_call_started" not in turn.kinds
+        assert "did not want this call" in turn.text
+        assert PAID[turn.thread] == []
+        await turn.decide(approval, approved=True)
+        await turn.until("session_rejected")
+
+
+@pytest.mark.usefixtures("short_lives")
+async def test_a_proposal_that_expires_in_kontekst_fails_and_ends_the_run() -> None:
+    async with two_clients() as clients:
+        _, kinds = await kinds_to_the_end(clients, PAY)
+    assert kinds[kinds.index("tools_proposed") + 1 :] == ["tool_failed", "tools_completed", "cancelled"]
+
+
+async def kinds_to_the_end(clients: Clients, prompt: str, thread: str = "") -> tuple[str, list[str]]:
+    """Run kontekst to its last event. Returns the thread and the kinds of the events, equal ones in a row as one."""
+    run = await clients.grpc.start_run(prompt, thread)
+    kinds: list[str] = []
+    while not kinds or kinds[-1] not in {"completed", "cancelled", "failed"}:
+        event = await run.receive()
+        assert event is not None
+        thread = event.started.session_id or thread
+        kinds += [kind for kind in [str(event.WhichOneof("event"))] if kinds[-1:] != [kind]]
+    return thread, kinds

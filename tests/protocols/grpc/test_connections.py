@@ -1,0 +1,192 @@
+"""HTTP/2 connections: the hand-over, the repairs of grpclib, the limits, and the end."""
+
+import contextlib
+import gzip
+import socket
+
+import grpc
+import h2.events
+import pytest
+from h2.errors import ErrorCodes
+from h2.settings import SettingCodes
+
+from agui_container.protocols.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
+from tests.protocols.conftest import ASSISTANT, Dial
+from tests.protocols.grpc.client import GrpcCall
+from tests.protocols.grpc.h2 import PREFACE, WAIT, Raw, message, text
+from tests.server.sockets.process import ServerProcess, Servers
+
+pytestmark = pytest.mark.wire
+
+STATUS = "/kontekst.DaemonService/GetStatus"
+RUN = "/kontekst.AgentService/Run"
+SESSION = "/roz.v1.AgentService/StreamSession"
+INVALID, EXHAUSTED, UNIMPLEMENTED, DENIED = "3", "8", "12", "7"
+
+
+def start(prompt: str) -> bytes:
+    return kontekst.RunCommand(start=kontekst.StartRunCommand(prompt=prompt)).SerializeToString()
+
+
+def pong(server: ServerProcess) -> None:
+    """The server answers somebody else."""
+    with Raw(server.port) as client:
+        stream = client.call(STATUS)
+        client.data(stream, message(b""), end=True)
+        assert client.status(stream)[0] == "0"
+
+
+# --- the hand-over ----------------------------------------------------------------------------------------------------
+
+
+def test_a_preface_that_comes_byte_by_byte_is_one(server: ServerProcess) -> None:
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=WAIT)
+    with connection:
+        for byte in PREFACE:
+            connection.sendall(bytes([byte]))
+        connection.sendall(bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+        assert connection.recv(100)[3] == 4, "a SETTINGS frame"
+
+
+def test_a_request_that_begins_like_the_preface_is_http_1(server: ServerProcess) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT) as connection:
+        connection.sendall(b"P")
+        connection.sendall(b"RI /ping HTTP/1.1\r\nhost: here\r\n\r\n")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 4")
+
+
+def test_grpc_can_be_switched_off(servers: Servers) -> None:
+    server = servers(**ASSISTANT, AGUI_GRPC="off")
+    with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT) as connection:
+        connection.sendall(PREFACE)
+        assert connection.recv(1000).startswith(b"HTTP/1.1 400")
+
+
+# --- the repairs ------------------------------------------------------------------------------------------------------
+
+
+def test_a_frame_of_an_unknown_type_is_ignored(server: ServerProcess) -> None:
+    with Raw(server.port) as client:
+        client.send(bytes([0, 0, 4, 0xFA, 0, 0, 0, 0, 0]) + b"what")
+        stream = client.call(STATUS)
+        client.data(stream, message(b""), end=True)
+        assert client.status(stream)[0] == "0"
+
+
+def test_a_message_above_the_limit_is_refused_before_it_is_read(servers: Servers) -> None:
+    server = servers(**ASSISTANT, AGUI_MAX_BODY_BYTES="20000")
+    with Raw(server.port) as client:
+        stream = client.call(RUN)
+        client.data(stream, b"\0" + (20_001).to_bytes(4, "big"))
+        status, words = client.status(stream)
+        assert (status, "20000" in words) == (EXHAUSTED, True)
+        stream = client.call(RUN)
+        client.data(stream, message(start("hello " * 3_000)), end=True)
+        assert client.status(stream)[0] == "0"
+
+
+def test_a_compressed_message_is_inflated_within_the_limit(servers: Servers, dial: Dial) -> None:
+    server = servers(**ASSISTANT, AGUI_MAX_BODY_BYTES="20000")
+    with Raw(server.port) as client:
+        stream = client.call(RUN, ("grpc-encoding", "gzip"))
+        client.data(stream, message(gzip.compress(start("x" * 1_000_000)), compressed=True))
+        assert client.status(stream)[0] == EXHAUSTED
+        stream = client.call(RUN, ("grpc-encoding", "gzip"))
+        client.data(stream, message(gzip.compress(start("hello"))[:-4], compressed=True))
+        assert client.status(stream)[0] == INVALID
+        stream = client.call(RUN, ("grpc-encoding", "gzip"))
+        client.data(stream, message(b"not gzip", compressed=True))
+        assert client.status(stream)[0] == INVALID
+        stream = client.call(RUN, ("grpc-encoding", "snappy"))
+        client.data(stream, message(b"?", compressed=True))
+        assert client.status(stream)[0] == UNIMPLEMENTED
+        first = next(text(e.headers) for e in client.events if isinstance(e, h2.events.ResponseReceived))
+        assert first["grpc-accept-encoding"] == "identity,gzip"
+    talk: GrpcCall[kontekst.RunCommand, kontekst.RunEvent] = GrpcCall(
+        *(dial(server), RUN, kontekst.RunCommand, kontekst.RunEvent, "event"), compression=grpc.Compression.Gzip
+    )
+    with talk:
+        talk.send(start=kontekst.StartRunCommand(prompt="hello " * 100))
+        assert list(talk.rest())[-1] == "completed"
+
+
+def test_open_calls_have_their_last_messages_and_a_goaway_before_the_end(dial: Dial) -> None:
+    with ServerProcess(**ASSISTANT) as server:
+        channel = dial(server)
+        run: GrpcCall[kontekst.RunCommand, kontekst.RunEvent] = GrpcCall(
+            channel, RUN, kontekst.RunCommand, kontekst.RunEvent, "event"
+        )
+        session: GrpcCall[roz.SessionRequest, roz.SessionResponse] = GrpcCall(
+            channel, SESSION, roz.SessionRequest, roz.SessionResponse, "response"
+        )
+        with Raw(server.port) as raw, run, session:
+            session.send(start=roz.StartSession())
+            session.until("session_started")
+            run.send(start=kontekst.StartRunCommand(prompt="wait 30"))
+            run.until("token")
+            raw.until(h2.events.SettingsAcknowledged)
+            server.term()
+            assert isinstance(raw.until(h2.events.ConnectionTerminated), h2.events.ConnectionTerminated)
+            assert list(run.rest())[-1] in {"failed", "cancelled"}
+            assert session.until("error").code == "SHUTTING_DOWN"
+            with pytest.raises(grpc.RpcError) as ended:
+                list(session.rest())
+            assert ended.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert server.wait() == 0
+        assert server.faults == []
+
+
+# --- hostile clients --------------------------------------------------------------------------------------------------
+
+
+def test_garbage_behind_the_preface_ends_that_connection_with_a_reason(server: ServerProcess) -> None:
+    with Raw(server.port) as client:
+        with contextlib.suppress(ConnectionError):
+            client.send(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n" * 50_000)
+        assert client.goodbye() is ErrorCodes.FRAME_SIZE_ERROR
+    pong(server)
+
+
+def test_more_calls_than_allowed_end_that_connection(server: ServerProcess) -> None:
+    with Raw(server.port) as client:
+        client.until(h2.events.RemoteSettingsChanged)
+        assert client.h2.remote_settings.max_concurrent_streams == 100
+        client.h2.remote_settings[SettingCodes.MAX_CONCURRENT_STREAMS] = 1_000
+        client.h2.remote_settings.acknowledge()
+        for _ in range(101):
+            client.call(SESSION)
+        assert client.goodbye() is ErrorCodes.PROTOCOL_ERROR
+    pong(server)
+
+
+def test_a_cancelled_call_leaves_the_connection_and_the_others(server: ServerProcess) -> None:
+    with Raw(server.port) as client:
+        one, two = client.call(RUN), client.call(RUN)
+        client.data(one, message(start("wait 20")))
+        client.data(two, message(start("hello")))
+        client.h2.reset_stream(one)
+        client.flush()
+        assert client.status(two)[0] == "0"
+
+
+def test_a_stream_that_ends_inside_a_message_is_refused(server: ServerProcess) -> None:
+    with Raw(server.port) as client:
+        stream = client.call(RUN)
+        client.data(stream, message(start("hello"))[:-2], end=True)
+        assert client.status(stream)[0] == INVALID
+
+
+def test_a_method_that_is_not_here_is_unimplemented(server: ServerProcess) -> None:
+    with Raw(server.port) as client:
+        assert client.status(client.call("/roz.v1.AgentService/AnalyzeMedia", end=True))[0] == UNIMPLEMENTED
+
+
+def test_a_web_page_and_two_sessions_are_refused(server: ServerProcess) -> None:
+    header = "x-amzn-bedrock-agentcore-runtime-session-id"
+    with Raw(server.port) as client:
+        stream = client.call(RUN, ("origin", "https://evil.example"))
+        assert client.status(stream)[0] == DENIED
+        assert server.wait_for(lambda line: "web page refused origin=https://evil.example host=" in line)
+        stream = client.call(RUN, (header, "a" * 33), (header, "b" * 33))
+        assert client.status(stream)[0] == INVALID

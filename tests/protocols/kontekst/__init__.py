@@ -1,0 +1,1 @@
+"""Runs of kontekst over gRPC."""

@@ -1,0 +1,190 @@
+"""AG-UI messages as Roboto shows them: values in, values out."""
+
+from collections.abc import Collection, Sequence
+
+import pytest
+from ag_ui.core import (
+    AssistantMessage,
+    FunctionCall,
+    Message,
+    ReasoningMessage,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+
+from agui_container.protocols.roboto.goals import calls_awaiting_client
+from agui_container.protocols.roboto.messages import Reader, session_messages
+from agui_container.protocols.roboto.records import CANCELLED, MessageNotes, Notes, ToolSpec, TurnFailure
+
+NOTES = Notes(tools=[ToolSpec(name="client_look")])
+
+
+def user(name: str = "u", notes: MessageNotes | None = None) -> Message:
+    return UserMessage(id=name, content="Hello", metadata=None if notes is None else notes.metadata())
+
+
+def says(name: str, text: str | None = None, *calls: str) -> Message:
+    made = [ToolCall(id=call, function=FunctionCall(name="client_look", arguments='{"at":1}')) for call in calls]
+    return AssistantMessage(id=name, content=text, tool_calls=made or None)
+
+
+def result(call: str, content: str = '{"seen":true}', **fields: object) -> Message:
+    return ToolMessage(id=f"r-{call}", tool_call_id=call, content=content, **fields)
+
+
+def rows(messages: Sequence[Message], active: Collection[str] | None = None, notes: Notes = NOTES) -> list[object]:
+    """Each message in short: role, status and what its blocks are."""
+    return [
+        (it.role, it.status, [block.get("text") or block.get("tool_use_id") or "error" for block in it.content])
+        for it in session_messages(messages, notes, 0.0, active)
+    ]
+
+
+def test_a_number_that_no_double_holds_is_shown_in_text_alone() -> None:
+    text = f'{{"at":{"1" * 400}}}'
+    call = ToolCall(id="c", function=FunctionCall(name="client_look", arguments=text))
+    use, answer = session_messages([AssistantMessage(id="a", tool_calls=[call]), result("c", text)], NOTES, 0.0)
+    assert use.content[0]["input"] is None
+    assert answer.content[0]["payload"] == {"result": text}
+
+
+def test_reasoning_instructions_and_subagents_are_not_shown() -> None:
+    hidden: list[Message] = [
+        SystemMessage(id="s", content="Be brief."),
+        ReasoningMessage(id="t", content="Hm."),
+        AssistantMessage(id="h", content="Help", subagent_run_id="sub"),
+        ToolMessage(id="i", tool_call_id="x", content="1", subagent_run_id="sub"),
+    ]
+    assert rows([*hidden, user()]) == [("user", "completed", ["Hello"])]
+
+
+def test_parts_that_are_no_text_are_named() -> None:
+    message = UserMessage(
+        id="u",
+        content=[
+            TextPart(type="text", text="Look"),
+            {"type": "image", "source": {"type": "url", "value": "https://example.com/a.png"}},
+        ],
+    )
+    assert rows([message]) == [("user", "completed", ["Look", "[image]"])]
+
+
+# --- an active run ----------------------------------------------------------------------------------------------------
+
+
+def test_the_last_message_of_an_active_run_may_grow() -> None:
+    assert rows([user(), says("a", "Hel")], {"a"})[1:] == [("assistant", "generating", ["Hel"])]
+
+
+def test_content_after_an_open_message_is_held_back() -> None:
+    messages = [user(), says("a", "One"), says("b", "Two")]
+    assert rows(messages, {"a", "b"})[1:] == [("assistant", "generating", ["One"])]
+    assert rows(messages, {"b"})[1:] == [
+        ("assistant", "completed", ["One"]),
+        ("assistant", "generating", ["Two"]),
+    ]
+
+
+def test_a_call_is_shown_when_its_arguments_are_complete() -> None:
+    messages = [user(), says("a", None, "c1", "c2")]
+    assert rows(messages, {"c2"})[1:] == [("assistant", "generating", ["c1"])]
+    assert rows(messages, set())[1:] == [("assistant", "generating", ["c1", "c2"])]
+
+
+def test_results_are_shown_as_they_come_and_the_next_answer_when_all_are_there() -> None:
+    asked = [user(), says("a", None, "c1", "c2")]
+    assert rows([*asked, result("c1"), says("b", "Early.")], set())[1:] == [
+        ("assistant", "completed", ["c1", "c2"]),
+        ("roboto", "generating", ["c1"]),
+    ]
+    assert rows([*asked, result("c1"), result("c2"), says("b", "Now.")], set())[2:] == [
+        ("roboto", "completed", ["c1", "c2"]),
+        ("assistant", "generating", ["Now."]),
+    ]
+
+
+def test_a_call_that_the_user_has_passed_over_holds_nothing_back() -> None:
+    messages = [user("u1"), says("a", None, "c1"), user("u2"), says("b", "Fine.")]
+    assert [role for role, *_ in shown_roles(messages)] == ["user", "assistant", "user", "assistant"]
+
+
+def shown_roles(messages: Sequence[Message]) -> list[tuple[str, str]]:
+    return [(it.role, it.status) for it in session_messages(messages, NOTES, 0.0, set())]
+
+
+def test_blocks_that_were_shown_of_a_run_are_never_removed() -> None:
+    """Parallel calls in messages of their own: results are put behind their calls, before what came in between."""
+    states: list[tuple[list[Message], Collection[str] | None]] = [
+        ([user()], set()),
+        ([user(), says("a", "One"), says("c", None, "c1")], {"a", "c1"}),
+        ([user(), says("a", "One"), says("c", None, "c1"), says("d", None, "c2")], set()),
+        ([user(), says("a", "One"), says("c", None, "c1"), result("c1"), says("d", None, "c2")], set()),
+        ([user(), says("a", "One"), says("c", None, "c1"), result("c1"), says("d", None, "c2"), result("c2")], None),
+    ]
+    before: list[list[object]] = []
+    for messages, active in states:
+        blocks = [list(it.content) for it in session_messages(messages, NOTES, 0.0, active)]
+        assert len(blocks) >= len(before)
+        assert all(now[: len(then)] == then for then, now in zip(before, blocks, strict=False))
+        before = [list[object](it) for it in blocks]
+
+
+# --- failures ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("code", "status"), [("MODEL_ERROR", "failed"), (CANCELLED, "cancelled")])
+def test_an_error_ends_the_answer_that_it_broke_off(code: str, status: str) -> None:
+    notes = Notes(failures={"a": TurnFailure(code=code, message="No.")})
+    assert rows([user(), says("a", "Hel"), user("u2")], notes=notes)[1:] == [
+        ("assistant", status, ["Hel", "error"]),
+        ("user", "completed", ["Hello"]),
+    ]
+
+
+# --- blocks -----------------------------------------------------------------------------------------------------------
+
+
+def block_of(message: Message) -> dict[str, object]:
+    return session_messages([user(), says("a", None, "c1"), message], NOTES, 0.0)[-1].content[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "output"),
+    [('{"a":1}', {"a": 1}), ("[1]", {"result": [1]}), ("words", {"result": "words"}), ("", {"result": ""})],
+)
+def test_the_output_of_a_result_is_an_object(content: str, output: object) -> None:
+    block = block_of(result("c1", content))
+    assert (block["raw_response"], block["payload"], block["status"]) == (output, output, "success")
+    assert (block["tool_name"], block["tool_use_id"], block["runtime_ms"]) == ("client_look", "c1", 0)
+
+
+def test_a_failed_result_says_so() -> None:
+    of_the_server = block_of(result("c1", "No.", metadata={"failed": True, "durationMs": 7}))
+    assert [of_the_server[name] for name in ("status", "raw_response", "runtime_ms")] == ["error", {"error": "No."}, 7]
+    declined = MessageNotes(status="declined", runtime_ms=3).metadata()
+    of_the_client = block_of(result("c1", "{}", error="No.", metadata=declined))
+    assert [of_the_client[name] for name in ("status", "raw_response", "runtime_ms")] == ["declined", {}, 3]
+
+
+def test_the_client_context_is_a_block_only_for_clients_that_know_it() -> None:
+    message = user(notes=MessageNotes(created=5.0, context={"dataset_ids": ["ds_1"]}))
+    (without,) = session_messages([message], NOTES, 1.0)
+    (with_it,) = session_messages([message], NOTES, 1.0, None, Reader(knows_context=True))
+    assert (len(without.content), without.created) == (1, 5.0)
+    assert with_it.content[1] == {"content_type": "client_context", "context": {"dataset_ids": ["ds_1"]}}
+
+
+def test_metadata_of_another_client_under_our_name_says_nothing() -> None:
+    message = UserMessage(id="u", content="Hello", metadata={"roboto": "mine"})
+    assert rows([message]) == [("user", "completed", ["Hello"])]
+
+
+def test_unanswered_calls_are_those_since_the_user_spoke() -> None:
+    old = [user("u1"), says("a", None, "c0"), user("u2")]
+    assert calls_awaiting_client([*old, says("b", None, "c1"), says("c", None, "c2"), result("c1")]) == {
+        "c2": "client_look"
+    }
+    assert calls_awaiting_client(old) == {}

@@ -1,0 +1,226 @@
+"""Requests of Roboto's clients: their translation and their refusal."""
+
+import pytest
+from pydantic import BaseModel
+
+from agui_container.protocol.errors import AppError
+from agui_container.protocols.roboto import messages
+from agui_container.protocols.roboto.goals import goal_tools, request_for
+from agui_container.protocols.roboto.records import (
+    MAX_BLOCKS,
+    CreateEvents,
+    DatasetSummary,
+    DatasetTriage,
+    MessageNotes,
+    Notes,
+    SendRequest,
+    SentToolResult,
+    StartRequest,
+    ToolResultsRequest,
+    ToolSpec,
+    read,
+)
+from agui_container.protocols.roboto.routes import check_agent
+from tests.engine.doubles import Json
+
+HELLO = {"role": "user", "content": [{"text": "Hello"}, {"text": "you"}]}
+SUMMARY = DatasetSummary(goal_type="dataset_summary", dataset_id="ds_1")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({}, "messages, goals or invoke_skills must be there."),
+        (
+            {"messages": [{"role": "assistant", "content": [{"text": "x"}]}]},
+            "the last of messages must be of role user.",
+        ),
+        ({"messages": [{"role": "roboto", "content": [{"text": "x"}]}]}, "messages.0.role: "),
+        ({"messages": [{"role": "user", "content": []}]}, "messages.0.content: "),
+        ({"messages": [HELLO], "goals": 6 * [{}]}, "goals: "),
+        ({"messages": [HELLO], "visibility": "public"}, "visibility: "),
+        ({"messages": [HELLO], "analysis_scope": {"start_time": 2, "end_time": 1}}, "analysis_scope: start_time must"),
+        ({"messages": [HELLO], "client_tools": [{"name": "recall"}]}, "client_tools.0.name: "),
+        (
+            {"messages": [HELLO], "client_tools": [{"name": "client_look", "input_schema": {"type": "string"}}]},
+            "client_tools.0.input_schema: the tool 'client_look' needs an object schema",
+        ),
+        ({"messages": [HELLO], "available_skills": 2 * [{"skill_id": "s"}]}, "available_skills must not name"),
+        ({"messages": [HELLO], "invoke_skills": 2 * [{"skill_id": "s"}]}, "invoke_skills: "),
+    ],
+)
+def test_a_start_that_is_wrong_is_refused_by_the_name_of_the_field(body: object, message: str) -> None:
+    with pytest.raises(AppError) as caught:
+        read(StartRequest, body)
+    assert caught.value.message.startswith(message)
+
+
+@pytest.mark.parametrize("given", [{}, {"input_schema": {}}, {"input_schema": None}])
+def test_a_client_tool_without_a_schema_has_no_arguments(given: Json) -> None:
+    assert ToolSpec.model_validate({"name": "client_look", **given}).input_schema == {
+        "type": "object",
+        "properties": {},
+    }
+
+
+@pytest.mark.parametrize("body", [{}, {"message": {"role": "assistant", "content": [{"text": "x"}]}}])
+def test_a_send_without_the_users_words_goals_or_a_skill_is_refused(body: object) -> None:
+    with pytest.raises(AppError, match="message"):
+        read(SendRequest, body)
+
+
+@pytest.mark.parametrize(
+    ("goal", "field"),
+    [
+        ({"goal_type": "dataset_summary"}, "goals.0.dataset_id: "),
+        ({"goal_type": "dataset_triage", "dataset_id": "d", "label_vocabulary": {}}, "goals.0.label_vocabulary: "),
+        (
+            {"goal_type": "dataset_triage", "dataset_id": "d", "label_vocabulary": {"no label": "x"}},
+            "goals.0.label_vocabulary",
+        ),
+        ({"goal_type": "create_events", "dataset_id": "d"}, "goals.0.event_vocabulary: "),
+        ({"goal_type": "mine"}, "goals.0: "),
+        ({}, "goals.0: "),
+    ],
+)
+def test_a_goal_that_is_wrong_is_refused_by_the_name_of_the_field(goal: object, field: str) -> None:
+    with pytest.raises(AppError) as caught:
+        read(StartRequest, {"goals": [goal]})
+    assert caught.value.message.startswith(field)
+
+
+def test_the_older_name_of_the_context_is_taken_and_unknown_members_are_ignored() -> None:
+    request = read(StartRequest, {"messages": [HELLO], "context": {"dataset_ids": ["d"]}, "newer": 1})
+    assert request.client_context == {"dataset_ids": ["d"]}
+
+
+# --- run inputs -------------------------------------------------------------------------------------------------------
+
+
+def run(**facts: object) -> messages.NewRun:
+    notes = Notes(tools=[ToolSpec(name="client_look", description="Look.")])
+    return messages.NewRun("t1", "r1", 5.0, notes, **facts)  # type: ignore[arg-type]
+
+
+def test_a_start_becomes_the_input_of_a_run() -> None:
+    body = {
+        "messages": [{"role": "assistant", "content": [{"text": "Welcome."}]}, HELLO],
+        "system_prompt": "Be brief.",
+        "client_context": {"dataset_ids": ["ds_1"], "view_ids": []},
+    }
+    found = messages.start_input(run(goals=goal_tools([SUMMARY])), read(StartRequest, body))
+    assert [(it.role, it.content) for it in found.messages] == [
+        ("system", "Be brief."),
+        ("assistant", "Welcome."),
+        ("user", "Hello\nyou"),
+    ]
+    assert [tool.name for tool in found.tools or ()] == ["client_look", "achieve_dataset_summary"]
+    assert (found.context or [])[0].value == '{"dataset_ids": ["ds_1"]}'
+    props = found.forwarded_props or {}
+    assert props["onBusy"] == "reject"
+    notes = MessageNotes.of(found.messages[-1].metadata)
+    assert (notes.run_id, notes.created, notes.is_sent) == ("r1", 5.0, False)
+    assert notes.goals[0]["dataset_id"] == "ds_1"
+
+
+def test_a_scope_is_told_with_every_run_of_the_session() -> None:
+    request = read(SendRequest, {"message": HELLO, "analysis_scope": {"start_time": 1}})
+    notes = Notes(scope=request.analysis_scope)
+    found = messages.message_input(messages.NewRun("t1", "r1", 5.0, notes), request)
+    assert [it.value for it in found.context or ()] == ['{"start_time":1}']
+    metadata = found.messages[0].metadata
+    assert MessageNotes.of(metadata).is_sent
+    assert metadata is not None
+    assert metadata["roboto"]["sent"] is True, "the name in stored messages stays"
+
+
+@pytest.mark.parametrize(
+    ("body", "text", "skill"),
+    [
+        (
+            {"goals": [{"goal_type": "dataset_summary", "dataset_id": "d"}]},
+            request_for(["achieve_dataset_summary"]),
+            None,
+        ),
+        ({"invoke_skills": [{"skill_id": "tidy", "version": 2}]}, "Use the skill tidy.", {"name": "tidy"}),
+    ],
+)
+def test_a_turn_without_words_gets_words_of_the_server(body: object, text: str, skill: object) -> None:
+    request = read(SendRequest, body)
+    found = messages.message_input(run(goals=goal_tools(request.goals or [])), request)
+    assert [it.content for it in found.messages] == [text]
+    assert (found.forwarded_props or {}).get("skill") == skill
+    assert not MessageNotes.of(found.messages[0].metadata).is_sent  # no client holds it
+
+
+def test_results_become_tool_messages() -> None:
+    body = {
+        "tool_results": [
+            {"tool_use_id": "c1", "tool_name": "client_look", "runtime_ms": 4, "status": "success", "output": {"a": 1}},
+            {"tool_use_id": "c2", "tool_name": "client_look", "status": "error", "output": {"error": "No."}},
+            {"tool_use_id": "c3", "tool_name": "client_look", "status": "declined", "output": None},
+        ]
+    }
+    results: list[SentToolResult] = read(ToolResultsRequest, body).tool_results
+    found = messages.results_input(run(), results, [])
+    rows = [(it.tool_call_id, it.content, it.error) for it in found.messages if it.role == "tool"]
+    assert rows == [
+        ("c1", '{"a": 1}', None),
+        ("c2", '{"error": "No."}', "No."),
+        ("c3", "{}", "The user declined it."),
+    ]
+    assert MessageNotes.of(found.messages[0].metadata).runtime_ms == 4
+
+
+MANY = 6_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "document", "message"),
+    [
+        (StartRequest, {"messages": [1] * MANY}, "messages: may have 1000 entries at most."),
+        (StartRequest, {"goals": [1] * MANY}, "goals: may have 5 entries at most."),
+        (
+            StartRequest,
+            {"messages": [{"role": "user", "content": [1] * MANY}] * 2},
+            f"messages.0.content: may have {MAX_BLOCKS} entries at most.",
+        ),
+        (StartRequest, {"messages": [{"role": "user", "content": [1] * 3_000}] * 2}, "messages.0.content.0: "),
+        (StartRequest, {"messages": [{"role": "user", "content": [{"text": 1}] * 3_000}] * 2}, "messages.0.content.0"),
+        (
+            SendRequest,
+            {"message": {"role": "user", "content": [1] * MANY}},
+            "message.content: may have 5000 entries at most.",
+        ),
+        (
+            DatasetTriage,
+            {
+                "goal_type": "dataset_triage",
+                "dataset_id": "d",
+                "label_vocabulary": dict.fromkeys(map(str, range(MANY))),
+            },
+            "label_vocabulary: may have 50 entries at most.",
+        ),
+        (
+            CreateEvents,
+            {"goal_type": "create_events", "dataset_id": "d", "event_vocabulary": dict.fromkeys(map(str, range(MANY)))},
+            "event_vocabulary: may have 50 entries at most.",
+        ),
+    ],
+)
+def test_a_list_of_very_many_items_is_refused_with_one_error(
+    kind: type[BaseModel], document: Json, message: str
+) -> None:
+    with pytest.raises(AppError) as refused:
+        read(kind, document)
+    assert refused.value.message.startswith(message)
+    assert ";" not in refused.value.message
+
+
+def test_an_agent_of_ones_own_decides_about_prompts_and_models_itself() -> None:
+    body = {"messages": [HELLO], "system_prompt": "Be brief.", "model_profile": "advanced"}
+    request = read(StartRequest, body)
+    check_agent(request, {"commands": []})
+    notes = Notes(model_profile=request.model_profile)
+    found = messages.start_input(messages.NewRun("t1", "r1", 5.0, notes), request)
+    assert (found.messages[0].content, (found.forwarded_props or {})["model"]) == ("Be brief.", "advanced")

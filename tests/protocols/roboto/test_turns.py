@@ -1,0 +1,119 @@
+"""Turns of sessions that need what Roboto's API does not have, and requests that would be followed in part only."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
+
+from agui_container.main import build_app
+from agui_container.ports import Item, RunContext
+from agui_container.settings import Settings
+from tests.behaviour.server import serving
+from tests.engine.doubles import Json, make_service
+from tests.protocols.roboto.conftest import Api, serving_api
+from tests.protocols.roboto.test_routes import INVALID, texts
+from tests.sse import http_client
+
+pytestmark = pytest.mark.wire
+
+POLICY = '[{"tool_pattern": "calculate", "policy": "ask"}]'
+
+
+def message(text: str, **fields: object) -> Json:
+    return {"message": {"role": "user", "content": [{"text": text}]}, **fields}
+
+
+@pytest.mark.parametrize("question", ["calculate 6*7", "delegate calculate 6*7", "delegate delegate calculate 6*7"])
+async def test_a_message_denies_what_waits_and_is_answered(question: str) -> None:
+    async with serving_api(tool_policy=POLICY) as api:
+        held = await api.finished(await api.start(question))
+        error = held["messages"][-1]["content"][-1]
+        assert (error["content_type"], error["error_code"]) == ("error", "APPROVAL_REQUIRED")
+        assert error["error_message"].endswith("only: calculate. Your next message denies it.")
+        assert held["activity"] == "Waiting for an answer through another protocol: calculate"
+        held = await api.say(held, "stream 2")
+        assert (held["status"], held["activity"], texts(held)[-1]) == ("user_turn", None, "hello world, hello world, ")
+        thread = (await api.http.get(f"/threads/{held['thread_id']}")).json()["messages"]
+        denied = [it for it in thread if (it.get("metadata") or {}).get("denied")]
+        assert [it["content"] for it in denied] == ["Error: the user did not want this call."]
+        assert [it["role"] for it in held["messages"]] == ["user", "assistant"] * 2
+        assert texts(await api.say(held, "stream 1"))[-1] == "hello world, "
+
+
+async def asking_agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    """Ask which colour, and say how that was answered."""
+    if not input.resume:
+        question = Interrupt(id=ctx.new_id(), reason="choice", message="Which colour?")
+        outcome = RunFinishedInterruptOutcome(interrupts=[question])
+        yield RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
+        return
+    yield f"{input.resume[0].status}: {input.messages[-1].content}"
+
+
+async def test_a_question_of_an_agent_is_shown_as_an_error_and_a_message_abandons_it() -> None:
+    settings = Settings(roboto=True)
+    async with serving(build_app(settings, make_service(asking_agent, settings))) as url, http_client(url) as http:
+        api = Api(http)
+        held = await api.finished(await api.start("paint"))
+        (error,) = held["messages"][-1]["content"]
+        assert (error["error_code"], "Which colour?" in error["error_message"]) == ("APPROVAL_REQUIRED", True)
+        assert texts(await api.say(held, "red"))[-1] == "cancelled: red"
+
+
+async def test_a_message_is_answered_though_a_call_of_the_client_waits_beside_an_approval() -> None:
+    tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
+    async with serving_api(tool_policy=POLICY) as api:
+        asked = 'call calculate {"expression": "6*7"}\ncall client_look {}'
+        held = await api.finished(await api.start(asked, client_tools=[tool]))
+        held = await api.say(held, "stream 2")
+    assert (held["status"], texts(held)[-1]) == ("user_turn", "hello world, hello world, ")
+
+
+async def test_a_failure_before_the_first_word_is_text_for_the_command_that_shows_no_errors(api: Api) -> None:
+    command = {"x_roboto_requester": '{"schema_version": "v1", "roboto_tool": "cli"}'}
+    record = await api.data("POST", "", {"invoke_skills": [{"skill_id": "sing"}]})
+    await api.finished(record)
+    for headers, kinds in ((command, ["text", "error"]), ({}, ["error"]), ({"x_roboto_requester": "["}, ["error"])):
+        shown = await api.data("GET", f"/{record['thread_id']}", **headers)
+        answer = shown["messages"][-1]["content"]
+        assert [block["content_type"] for block in answer] == kinds
+        assert answer[0].get("text", answer[-1]["error_message"]) == answer[-1]["error_message"]
+    spoken = await api.finished(await api.start("fail"))
+    shown = await api.data("GET", f"/{spoken['thread_id']}", **command)
+    assert [block.get("text") for block in shown["messages"][-1]["content"]] == ["About to fail. ", None]
+
+
+async def test_a_model_profile_is_a_model_of_the_server_and_answers_every_turn() -> None:
+    async with serving_api(models=("advanced=offline",)) as api:
+        held = await api.finished(await api.start("stream 1", model_profile="advanced"))
+        fork = await api.data("POST", f"/{held['thread_id']}/fork", {"message_sequence_num": 1})
+        for session in (held, fork):
+            assert (await api.say(session, "stream 2"))["status"] == "user_turn"
+        refused = await api.error(
+            "POST", "", {**message("x"), "messages": [message("x")["message"]], "model_profile": "m"}
+        )
+    assert refused == (400, INVALID, "model_profile: 'm' cannot be chosen; allowed are advanced.")
+
+
+@pytest.mark.parametrize(
+    ("field", "reason"),
+    [
+        ("model_profile", "'standard' cannot be chosen; this server allows no choice (AGUI_MODELS)."),
+        ("system_prompt", "this server takes no instructions of callers (AGUI_TRUST_INSTRUCTIONS)."),
+    ],
+)
+async def test_prompts_and_models_that_the_server_would_ignore_are_refused(api: Api, field: str, reason: str) -> None:
+    body = {"messages": [message("stream 1")["message"]], field: "standard"}
+    assert await api.error("POST", "", body) == (400, INVALID, f"{field}: {reason}")
+
+
+@pytest.mark.parametrize("content", [[{"text": ""}], [{"text": " \n"}, {"text": "\t"}]])
+async def test_a_message_without_words_is_refused(api: Api, content: object) -> None:
+    held = await api.finished(await api.start("stream 1"))
+    blank = {"role": "user", "content": content}
+    for path, body, field in (
+        ("", {"messages": [blank]}, "messages.0"),
+        (f"/{held['thread_id']}/messages", {"message": blank}, "message"),
+    ):
+        refused = await api.error("POST", path, body)
+        assert refused == (400, INVALID, f"{field}: a message of the user must have text.")

@@ -1,0 +1,44 @@
+"""Gives tests running servers, and looks into their logs after each test."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+
+from tests.server.sockets.client import close_all
+from tests.server.sockets.process import ServerProcess, Servers
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    """Servers by their settings, shared by the session, and stopped with status 0."""
+    pool = Servers()
+    try:
+        yield pool
+    finally:
+        statuses = pool.close()
+    assert set(statuses) <= {0}
+    assert pool.faults() == []
+
+
+@pytest.fixture
+def server(servers: Servers) -> ServerProcess:
+    """The server with default settings."""
+    return servers()
+
+
+@pytest.fixture(autouse=True)
+def check_no_faults(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Check after a test that the shared servers are running and have logged no faults."""
+    yield
+    if "servers" in request.fixturenames:
+        pool: Servers = request.getfixturevalue("servers")
+        assert pool.dead() == []
+        assert pool.faults() == []
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def close_connections() -> AsyncIterator[None]:
+    """Close the connections that a failed test has left open."""
+    yield
+    await close_all()

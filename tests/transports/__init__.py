@@ -1,1 +1,0 @@
-"""Tests of app/agui_container/transports."""

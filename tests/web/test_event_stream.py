@@ -1,0 +1,154 @@
+"""Events of a run as an HTTP response: pushed to the connection, or sent in the response's own task."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+
+import pytest
+from ag_ui.core import CustomEvent, RunAgentInput
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agui_container.engine.engine import Engine
+from agui_container.main import build_app
+from agui_container.ports import Item
+from agui_container.settings import Settings
+from agui_container.web.event_stream import LAST_BYTES
+from tests.engine.doubles import agent_of, caller, eventually, make_service
+from tests.web.exchange import AsgiExchange, sequence_numbers
+
+TOKEN = b'"delta":"word'
+EVENTS = list(range(1, 25))
+"""The numbers of the events of ``paced_agent``: 20 tokens, and begin and end of the run and of its message."""
+
+
+async def paced_agent(_: RunAgentInput) -> AsyncIterator[Item]:
+    for _number in range(20):
+        yield "word "
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+
+async def application(agent: object = paced_agent) -> tuple[FastAPI, Engine]:
+    service = make_service(agent)
+    await service.open()
+    return build_app(Settings(), service), service
+
+
+async def run_status(service: Engine) -> str:
+    """Return the status of the run after its end."""
+    run = service.runs.find_local(caller(), "t1", "r1")
+    assert run is not None
+    await eventually(lambda: run.log.has_ended)
+    return run.status
+
+
+def takes_all(_: bytes) -> bool:
+    return True
+
+
+# --- writers ---
+
+
+async def test_a_lone_event_is_pushed_to_the_connection() -> None:
+    has_begun = asyncio.Event()
+
+    async def agent(run_input: RunAgentInput) -> AsyncIterator[Item]:
+        await has_begun.wait()
+        async for item in paced_agent(run_input):
+            yield item
+
+    async def begin(_: bytes) -> None:
+        has_begun.set()
+
+    app, _ = await application(agent)
+    exchange = AsgiExchange(begin, takes=takes_all)
+    await exchange.answer(app)
+    assert sequence_numbers(exchange.bodies) == EVENTS
+    assert exchange.pushed >= 20
+    sent = [body for message in exchange.messages if (body := message.get("body"))]
+    assert not [body for body in sent if TOKEN in body]
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_the_frames_are_the_run_in_order_under_any_backpressure(seed: int) -> None:
+    dice = random.Random(seed)  # noqa: S311 - as above
+
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        for number in range(200):
+            yield CustomEvent(name="n", value=number)
+            for _turn in range(dice.choice((0, 0, 0, 1, 2, 5))):
+                await asyncio.sleep(0)
+
+    async def wait_for_room(_: bytes) -> None:
+        for _turn in range(dice.choice((0, 0, 1, 3, 10))):
+            room = asyncio.get_running_loop().create_future()
+            asyncio.get_running_loop().call_soon(room.set_result, None)
+            await room
+
+    app, _ = await application(agent)
+    exchange = AsgiExchange(wait_for_room, takes=(lambda _: dice.random() < 0.7) if seed % 2 else None)
+    await exchange.answer(app)
+    assert sequence_numbers(exchange.bodies) == list(range(1, 203))
+
+
+@pytest.mark.parametrize(("size", "separate_end"), [(1, False), (LAST_BYTES, True)])
+async def test_the_end_leaves_together_with_the_last_events_if_they_are_small(size: int, separate_end: bool) -> None:  # noqa: FBT001 - a parameter
+    app, _ = await application(agent_of(CustomEvent(name="n", value="x" * size)))
+    exchange = AsgiExchange()
+    await exchange.answer(app)
+    assert b"RUN_FINISHED" in exchange.bodies[-1]
+    assert (exchange.messages[-1]["body"] == b"") is separate_end
+    assert [message["more_body"] for message in exchange.messages[1:]] == [True] * (len(exchange.messages) - 2) + [
+        False
+    ]
+
+
+# --- middleware ---
+
+
+class BodyRecorder:
+    """Middleware that records what is sent."""
+
+    def __init__(self, app: ASGIApp, bodies: list[bytes]) -> None:
+        self._app = app
+        self._bodies = bodies
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def record(message: Message) -> None:
+            if message.get("body"):
+                self._bodies.append(message["body"])
+            await send(message)
+
+        await self._app(scope, receive, record)
+
+
+async def test_middleware_sees_every_chunk() -> None:
+    recorded = list[bytes]()
+    app, _ = await application()
+    app.add_middleware(BodyRecorder, bodies=recorded)
+    exchange = AsgiExchange(takes=takes_all)
+    await exchange.answer(app)
+    assert sequence_numbers(recorded) == EVENTS
+    assert (exchange.pushed, exchange.bodies) == (0, recorded)
+
+
+# --- slow and failed writes ---
+
+
+async def test_a_connection_that_raises_ends_the_stream_and_not_the_run(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(body: bytes) -> bool:
+        if TOKEN in body:
+            raise RuntimeError("the transport is gone")
+        return True
+
+    async def fail_too(body: bytes) -> None:
+        fail(body)
+
+    app, service = await application()
+    exchange = AsgiExchange(fail_too, takes=fail)
+    with pytest.raises(RuntimeError, match="the transport is gone"):
+        await exchange.answer(app)
+    assert sequence_numbers(exchange.bodies) == [1]
+    assert await run_status(service) == "finished"
+    assert "flush" not in caplog.text

@@ -1,0 +1,196 @@
+"""The pace of one socket, with a clock of the test's own: never more than 230 frames in any second.
+
+AgentCore lets 250 through, and a network may bunch them.
+"""
+
+import asyncio
+import json
+import selectors
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from typing import Any
+
+import pytest
+from ag_ui.core import CustomEvent, RunAgentInput
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.types import Message
+
+from agui_container.main import build_app
+from agui_container.ports import Item
+from agui_container.settings import Settings
+from agui_container.web.websocket_output import BURST, RATE, RateLimiter
+from tests.engine.doubles import Json, ask, make_service
+
+
+class Now:
+    """Monotonic seconds that stand still."""
+
+    def __init__(self) -> None:
+        self.seconds = 1_000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def departures(pauses: list[float], woken_late: float = 0.0, sent_late: float = 0.0) -> list[float]:
+    """Return the times at which frames are sent that are ready after these pauses, each after the previous one."""
+    now = Now()
+    pace = RateLimiter(now)
+    times = []
+    for pause in pauses:
+        now.seconds += pause
+        while delay := pace.delay():
+            now.seconds += delay + woken_late
+        now.seconds += sent_late
+        times.append(now.seconds)
+    return times
+
+
+def busiest_second(times: list[float]) -> int:
+    """Return the largest number of frames in any second, with both of its ends and the precision of a clock."""
+    return max(sum(1 for time in times if start <= time <= start + 1 + 1e-6) for start in times)
+
+
+def test_a_lone_frame_is_never_delayed() -> None:
+    pauses = [1 / RATE] * 500
+    times = departures(pauses)
+    assert times == pytest.approx([1_000 + at / RATE for at in range(1, 501)])
+
+
+def test_a_burst_is_free_and_then_frames_leave_evenly() -> None:
+    times = departures([0.0] * 150)
+    assert times[: int(BURST)] == [1_000.0] * int(BURST)
+    gaps = [later - earlier for earlier, later in zip(times[int(BURST) :], times[int(BURST) + 1 :], strict=False)]
+    assert gaps == pytest.approx([1 / RATE] * len(gaps))
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 0.0, 0.001, 0.004, 0.1, 0.3, 2.0]), min_size=1, max_size=400),
+    st.sampled_from([0.0, 0.001, 0.35]),
+    st.sampled_from([0.0, 0.002, 0.35]),
+)
+def test_no_second_is_ever_too_busy(pauses: list[float], woken_late: float, sent_late: float) -> None:
+    assert busiest_second(departures(pauses, woken_late, sent_late)) <= 230
+
+
+async def test_waiting_where_nothing_is_due_returns_at_once() -> None:
+    pace = RateLimiter(Now())
+    async with asyncio.timeout(0):
+        await pace.wait()
+
+
+# --- sockets ----------------------------------------------------------------------------------------------------------
+
+
+EVENTS = 1_000
+SCOPE = {"type": "websocket", "path": "/ws", "raw_path": b"/ws", "root_path": "", "query_string": b"", "headers": []}
+
+Sent = list[tuple[float, Json]]
+"""Frames, and when each was sent."""
+
+
+class InstantSelector(selectors.DefaultSelector):
+    """A selector that does not wait but advances the time."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        assert timeout is not None, "everybody waits, and for nothing that will come"
+        ready = super().select(0)
+        if not ready:
+            self.now += timeout
+        return ready
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """A loop with such a time."""
+
+    def __init__(self) -> None:
+        self.hurried = InstantSelector()
+        super().__init__(self.hurried)
+
+    def time(self) -> float:
+        return self.hurried.now
+
+
+def run(test: Callable[[], Coroutine[Any, Any, Sent]]) -> Sent:
+    with asyncio.Runner(loop_factory=Loop) as runner:
+        return runner.run(test())
+
+
+def loop() -> Loop:
+    running = asyncio.get_running_loop()
+    assert isinstance(running, Loop)
+    return running
+
+
+async def exchange_frames(agent: object, frames: Mapping[float, list[Json]], until: int) -> Sent:
+    """Return the frames that a connection sends, up to ``until``, when it receives these frames at these times."""
+    app, sent, incoming = build_app(Settings(), make_service(agent)), Sent(), asyncio.Queue[Message]()
+    incoming.put_nowait({"type": "websocket.connect"})
+
+    def come(bodies: list[Json]) -> None:
+        for body in bodies:
+            incoming.put_nowait({"type": "websocket.receive", "text": json.dumps(body)})
+
+    for at, bodies in frames.items():
+        loop().call_at(at, come, bodies)
+
+    async def send(message: Message) -> None:
+        if message["type"] == "websocket.send":
+            sent.append((loop().time(), json.loads(message["text"])))
+        if len(sent) == until:
+            incoming.put_nowait({"type": "websocket.disconnect", "code": 1000})
+
+    await app(SCOPE, incoming.get, send)
+    return sent
+
+
+async def chatty(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Yield events that cannot be merged, without waiting."""
+    for number in range(EVENTS):
+        yield CustomEvent(name="number", value=number)
+
+
+def values(sent: Sent) -> list[object]:
+    return [frame["value"] for _, frame in sent if frame.get("type") == "CUSTOM"]
+
+
+def test_a_connection_keeps_the_pace_and_makes_use_of_it() -> None:
+    sent = run(lambda: exchange_frames(chatty, {0.0: [ask()]}, EVENTS + 2))
+    times = [at for at, _ in sent]
+    assert values(sent) == list(range(EVENTS))
+    assert 200 <= busiest_second(times) <= 230
+    assert times[-1] < EVENTS / 200
+
+
+def test_lone_events_are_sent_when_they_are_said() -> None:
+    said = list[float]()
+
+    async def slow(_: RunAgentInput) -> AsyncIterator[Item]:
+        for number in range(100):
+            said.append(loop().time())
+            yield CustomEvent(name="number", value=number)
+            await asyncio.sleep(0.01)
+
+    sent = run(lambda: exchange_frames(slow, {0.0: [ask()]}, 102))
+    assert [at for at, frame in sent if frame.get("type") == "CUSTOM"] == said
+
+
+@pytest.mark.parametrize("late", [0.0, 0.35, 0.9])
+def test_answers_amid_a_stream_have_their_turn_and_the_pace_is_kept_when_the_process_stalls(late: float) -> None:
+    def stall() -> None:
+        loop().hurried.now += late
+
+    async def stalled() -> Sent:
+        for at in (1.0, 2.0):
+            loop().call_at(at, stall)
+        pings = [{"command": {"type": "ping"}, "id": f"p{number}"} for number in range(40)]
+        return await exchange_frames(chatty, {0.0: [ask()], 0.99: pings}, EVENTS + 2 + len(pings))
+
+    sent = run(stalled)
+    answers = [(at, frame["id"]) for at, frame in sent if frame.get("control") == "pong"]
+    assert [name for _, name in answers] == [f"p{number}" for number in range(40)]
+    assert answers[-1][0] < 1.99 + late
+    assert values(sent) == list(range(EVENTS))
+    assert busiest_second([at for at, _ in sent]) <= 230
