@@ -7,6 +7,7 @@ Rules:
 - A server that could not start is started again after the next change. Meanwhile the page shows why.
 - Threads are in the database of the project, unless a setting names a store, so they survive a restart.
 - Without a setting, only programs of this machine can connect.
+- Clients and the chat page get tracebacks of the agent.
 """
 
 import socket
@@ -17,21 +18,27 @@ from pathlib import Path
 
 import click
 import uvicorn
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 from uvicorn.supervisors.watchfilesreload import WatchFilesReload
 
 from agui_container import logging as logs
-from agui_container.cli.dev_errors import show_load_error, with_traceback
 from agui_container.cli.failure import CommandFailed
-from agui_container.cli.listening import listen
+from agui_container.cli.local_server import listen, local_app, local_server, refusal
 from agui_container.cli.options import agent_argument, config_option, host_option, port_option
-from agui_container.cli.project_store import project_store
+from agui_container.cli.project import load_error_text, project_store, with_traceback
 from agui_container.cli.serve import make_current_folder_importable
+from agui_container.protocol.errors import ERRORS, ErrorCode
 from agui_container.server.run import page_host, run_server
 from agui_container.settings import Settings, SettingsError
 from agui_container.settings_sources import CONFIG_FILE, load_with_origins
 
 NOT_WATCHED = {"__pycache__", "node_modules", "site-packages", "venv"}
 """Folders of tools, beside those whose names begin with a dot."""
+
+REFRESH = {"Refresh": "2"}
+"""Lets a browser ask again, until the agent can be loaded."""
 
 
 @click.command()
@@ -106,6 +113,18 @@ def serve_child(
         store=store,
     )
     sys.exit(status)
+
+
+def show_load_error(error: Exception, *, sockets: list[socket.socket]) -> None:
+    """Answer every request with the error until SIGTERM: a browser by a page, a client by RUN_ERROR."""
+    text, status = load_error_text(error), ERRORS[ErrorCode.INTERNAL_ERROR].http
+
+    async def answer(request: Request) -> Response:
+        if "text/html" in request.headers.get("accept", ""):
+            return PlainTextResponse(text, status, REFRESH)
+        return refusal(ErrorCode.AGENT_ERROR, text, status)
+
+    local_server(local_app([Route("/{path:path}", answer, methods=["GET", "POST"])])).run(sockets)
 
 
 def reload_config(config: Path | None, settings: Settings) -> uvicorn.Config:
