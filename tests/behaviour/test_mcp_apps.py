@@ -1,5 +1,6 @@
 """MCP Apps: the activity that shows an app, and the requests that a page passes on for it."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -181,28 +182,37 @@ async def test_a_request_of_an_app_is_no_turn() -> None:
         ({"approved": True}, ["budget 5"], None),
         ({"approved": True, "editedArgs": {"limit": 3}}, ["budget 3"], None),
         ({"approved": False, "reason": "too dear"}, [], {"error": "the user denied this call: too dear"}),
-        (None, [], {"error": "the user denied this call."}),
+        (None, [], {"error": "the user did not want this call."}),
     ],
 )
-async def test_a_guarded_tool_asks_the_person_in_the_run_of_the_app(
+async def test_a_guarded_tool_asks_the_person_in_the_run_of_the_app_and_an_answer_counts_once(
     payload: Json | None, calls: list[str], result: Json | None
 ) -> None:
     async with opened(tool_policy=ASK) as page:
         params: Json = {"name": "budget", "arguments": {"limit": 5}}
+        assert "does not know the thread" in (await page.ask("tools/call", params))["error"]
+        await page.thread.say("hello")
         (question,) = interrupts(await page.send("tools/call", params))
         assert question["metadata"]["toolName"] == "shop_budget"
         assert page.shop.calls == []
         given = cancelled_answer(question) if payload is None else answer(question, **payload)
-        answered = await page.ask("tools/call", params, resume=[given])
+        both = await asyncio.gather(*(page.ask("tools/call", params, resume=[given]) for _ in range(2)))
+        both.append(await page.ask("tools/call", params, resume=[given]))
+        used = {"error": "the answer about this call was used before."}
+        (answered,) = [each for each in both if each != used]
         assert page.shop.calls == calls
         assert result is None or answered == result
         other: Json = {"name": "budget", "arguments": {"limit": 900}}
-        assert interrupts(await page.send("tools/call", other, resume=[answer(question, approved=True)]))
+        assert interrupts(await page.send("tools/call", other, resume=[given]))
+        (again,) = interrupts(await page.send("tools/call", params))
+        assert again["id"] != question["id"]
+        assert not interrupts(await page.thread.say("hello"))
 
 
 async def test_a_rule_and_a_demand_of_the_caller_hold_for_apps() -> None:
     async with opened(tool_policy=json.dumps([{"tool_pattern": "*_budget", "policy": "deny", "reason": "no"}])) as page:
         assert await page.call("budget", limit=5) == {"error": "this tool is not allowed: no"}
+        await page.thread.say("hello")
         asks = {"approvals": {"ask": "all"}}
         assert interrupts(await page.send("tools/call", {"name": "refresh"}, forwardedProps=asks))
         assert page.shop.calls == []
