@@ -10,13 +10,21 @@ from typing import Any
 import pytest
 from mcp.server.apps import Apps, client_supports_apps
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.shared.exceptions import UrlElicitationRequiredError
+from mcp_types import ElicitRequestURLParams, Tool
 
+from agui_container.main import build_app
 from agui_container.settings import Settings
-from agui_container.tools.mcp.apps import MAX_RESULT_BYTES
+from agui_container.tools.mcp.apps import MAX_RESULT_BYTES, AppFacts
+from agui_container.web.caller_middleware import SESSION_HEADER
+from tests.behaviour.client import Client, Refused, outcome
 from tests.behaviour.conversations import ClientThread, answer, cancelled_answer, interrupts, results
 from tests.behaviour.fake_models import FakeOffline
+from tests.behaviour.inprocess import InProcess
+from tests.behaviour.over_ws import OverWs
+from tests.behaviour.server import serving
 from tests.behaviour.test_restart import server
-from tests.engine.doubles import Json
+from tests.engine.doubles import FakeClock, Json
 from tests.tools.mcp_demo import serve_app
 
 pytestmark = pytest.mark.wire
@@ -30,11 +38,14 @@ class Shop:
 
     def __init__(self) -> None:
         self.calls: list[str] = []
+        self.began, self.may_end = asyncio.Event(), asyncio.Event()
         apps = Apps()
         apps.add_html_resource(PAGE, HTML)
         apps.tool(resource_uri=PAGE)(self.budget)
         apps.tool(resource_uri=PAGE, visibility=["app"])(self.refresh)
         apps.tool(resource_uri=PAGE, visibility=["model"])(self.report)
+        apps.tool(resource_uri=PAGE)(self.wait)
+        apps.tool(resource_uri=PAGE)(self.sign_in)
         self.server = MCPServer("shop", log_level="CRITICAL", extensions=[apps])
         self.server.resource("ui://budget/secret.html", name="secret")(lambda: "secret")
 
@@ -49,18 +60,32 @@ class Shop:
     async def report(self) -> str:
         return "reported"
 
+    async def wait(self) -> str:
+        self.began.set()
+        await self.may_end.wait()
+        return "waited"
+
+    async def sign_in(self) -> str:
+        raise UrlElicitationRequiredError(
+            [ElicitRequestURLParams(message="Hi", url="https://a.b/", elicitation_id="1")]
+        )
+
 
 class Page:
     """A thread and what its page does for the app."""
 
-    def __init__(self, thread: ClientThread, shop: Shop) -> None:
-        self.thread = thread
+    def __init__(self, client: Client, shop: Shop, settings: Settings) -> None:
+        self.thread = ClientThread(client, FakeOffline())
         self.shop = shop
+        self.settings = settings
 
-    async def send(self, method: str, params: Json | None = None, *, server: str = "shop", **fields: Any) -> list[Json]:  # noqa: ANN401
+    def body(self, method: str, params: Json | None = None, *, server: str = "shop", **fields: Any) -> Json:  # noqa: ANN401
         request = {"serverHash": server, "serverId": server, "method": method, "params": params}
         props = {"__proxiedMCPRequest": request, **fields.pop("forwardedProps", {})}
-        return await self.thread.client.run(self.thread.body(forwardedProps=props, **fields))
+        return self.thread.body(forwardedProps=props, **fields)
+
+    async def send(self, method: str, params: Json | None = None, **fields: Any) -> list[Json]:  # noqa: ANN401
+        return await self.thread.client.run(self.body(method, params, **fields))
 
     async def ask(self, method: str, params: Json | None = None, **fields: Any) -> Any:  # noqa: ANN401
         """Return the result of a request."""
@@ -77,8 +102,10 @@ async def opened(**settings: object) -> AsyncIterator[Page]:
     shop = Shop()
     async with serve_app(shop.server.streamable_http_app()) as port:
         servers = json.dumps([{"name": "shop", "url": f"http://127.0.0.1:{port}/mcp"}])
-        async with server(Settings.model_validate({"mcp_servers": servers, **settings})) as client:
-            yield Page(ClientThread(client, FakeOffline()), shop)
+        chosen = Settings.model_validate({"mcp_servers": servers, **settings})
+        async with server(chosen) as client:
+            yield Page(client, shop, chosen)
+        shop.may_end.set()
 
 
 @pytest.fixture
@@ -126,6 +153,22 @@ async def test_tools_for_apps_alone_are_not_the_models(page: Page) -> None:
     assert results(await page.thread.say("call shop_report {}")) == ["reported"]
 
 
+@pytest.mark.parametrize(
+    ("visibility", "roles"),
+    [
+        ({}, "model app"),
+        ({"visibility": ["model"]}, "model"),
+        ({"visibility": ["app"]}, "app"),
+        ({"visibility": "app"}, "app"),
+        ({"visibility": []}, ""),
+        ({"visibility": {"model": True}}, ""),
+    ],
+)
+def test_a_tool_is_for_the_roles_that_it_names(visibility: Json, roles: str) -> None:
+    facts = AppFacts.of(Tool(name="t", input_schema={}, _meta={"ui": visibility}))
+    assert [name for name, is_for in (("model", facts.for_model), ("app", facts.for_apps)) if is_for] == roles.split()
+
+
 async def test_an_app_reads_its_page_and_calls_its_tools(page: Page) -> None:
     read = await page.ask("resources/read", {"uri": PAGE})
     assert [(each["uri"], each["mimeType"], each["text"]) for each in read["contents"]] == [
@@ -146,6 +189,7 @@ async def test_an_app_reads_its_page_and_calls_its_tools(page: Page) -> None:
         ("tools/call", {"name": "report"}, "Apps of 'shop' have no tool named 'report'."),
         ("tools/call", {"name": "nope"}, "Apps of 'shop' have no tool named 'nope'."),
         ("tools/call", {"name": "budget", "arguments": 5}, "params.arguments must be an object."),
+        ("tools/call", {"name": "sign_in"}, "sign_in asks a person, which it cannot do in a call of an app."),
         ("tools/list", {}, "An app cannot send 'tools/list' with these params."),
         (
             "tools/call",
@@ -161,7 +205,7 @@ async def test_an_app_is_told_what_it_cannot_have(method: str, params: Json, err
 async def test_a_server_that_is_not_configured_is_unknown(page: Page) -> None:
     assert await page.ask("ping", server="other") == {"error": "Unknown server: other"}
     async with server(Settings.model_validate({})) as client:
-        alone = Page(ClientThread(client, FakeOffline()), page.shop)
+        alone = Page(client, page.shop, page.settings)
         assert await alone.ask("ping") == {"error": "Unknown server: shop"}
 
 
@@ -174,6 +218,42 @@ async def test_a_request_of_an_app_is_no_turn() -> None:
         assert (await page.call("refresh"))["isError"] is False
         assert [await page.thread.client.command(each) for each in lists] == before
         assert results(await page.thread.resume(answer(question, approved=True))) == ["5 True"]
+
+
+@pytest.mark.parametrize("on_busy", ["reject", "interrupt"])
+async def test_a_request_waits_for_the_run_that_streams_on_its_websocket(on_busy: str) -> None:
+    async with opened(on_busy=on_busy) as page, serving(app := build_app(page.settings)) as url:
+        client = OverWs(app.state.service, FakeClock(), url)
+        socket = await client.socket()
+        await socket.send(page.thread.body("call shop_wait {}"))
+        await page.shop.began.wait()
+        await socket.send(page.body("ping"))
+        page.shop.may_end.set()
+        found: list[Json] = []
+        while len(found) < 4:
+            event = await socket.event()
+            found += [event] if event["type"].startswith("RUN_") else []
+        assert [event["type"] for event in found] == ["RUN_STARTED", "RUN_FINISHED"] * 2
+        assert [(event["outcome"]["type"], event.get("result")) for event in found[1::2]] == [
+            ("success", None),
+            ("success", {}),
+        ]
+        await client.close()
+
+
+async def test_an_open_request_counts_for_its_caller_and_ends_at_a_shutdown() -> None:
+    async with opened(caller_limits='{"runs": 1}') as page:
+        service = page.thread.client.service
+        client = InProcess(service, FakeClock(), {SESSION_HEADER: "s"}, by_session=False, limits_by_session=True)
+        stream = await client.start(page.body("tools/call", {"name": "wait"}))
+        await page.shop.began.wait()
+        assert service.health.is_busy
+        with pytest.raises(Refused, match="RATE_LIMIT_EXCEEDED"):
+            await client.start(page.body("ping"))
+        await service.drain(0)
+        assert outcome(await stream.rest()) == "SHUTTING_DOWN"
+        with pytest.raises(Refused, match="SHUTTING_DOWN"):
+            await client.start(page.body("ping"))
 
 
 @pytest.mark.parametrize(
