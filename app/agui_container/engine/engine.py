@@ -117,6 +117,7 @@ class Engine:
             self.runs,
             self.readers,
             self._log_memory,
+            self.quota,
             self._find_or_register,
             only_answers=only_answers,
         )
