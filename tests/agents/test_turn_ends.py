@@ -26,6 +26,7 @@ from tests.agents.turns import (
     Client,
     ServedClient,
     answer_all,
+    answer_when_forgotten,
     asks,
     cut_off,
     entry,
@@ -176,6 +177,15 @@ async def test_a_question_whose_answer_the_agent_refuses_stays_open(serve: Serve
     await client.resume([ResumeEntry(interrupt_id="colour", status="resolved", payload="green")])
     assert (client.text, answers, EFFECTS) == ("painted", ["red", "green"], ["pay 1"])
     assert await waiting_of(client) == []
+
+
+@pytest.mark.parametrize("agent", [*paying(1), pytest.param(in_order(["ask"]), id="question")])
+async def test_an_answer_whose_question_is_forgotten_is_refused(
+    serve: Serve, agent: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await serve(agent)
+    await client.send("pay 1")
+    await answer_when_forgotten(client, monkeypatch)
 
 
 @pytest.mark.parametrize("steps", [("ask",), ("pay 1", "ask")], ids=["question", "both"])

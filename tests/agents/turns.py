@@ -8,6 +8,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import pytest
 from ag_ui.core import (
     BaseEvent,
     Interrupt,
@@ -22,6 +23,7 @@ from ag_ui.core import (
 )
 
 from agui_container import RunContext, ToolError, tool
+from agui_container.agents.gate import journal
 from agui_container.conversation.stored_parts import CUT_OFF
 from agui_container.engine.engine import Engine
 from agui_container.ports import Item, RunInterrupted
@@ -287,6 +289,19 @@ async def cut_off(client: ServedClient, how: str) -> None:
     assert (client.waiting, EFFECTS) == (asked, ["pay 0"])
     messages = await client.service.threads.messages_since(caller(), client.thread_id, lambda _: False)
     assert [message.content for message in messages if isinstance(message, ToolMessage)] == [CUT_OFF]
+
+
+async def answer_when_forgotten(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answer, and once more when the journal has forgotten the turn. Nothing is run then."""
+    answers = [entry(interrupt, "together") for interrupt in client.waiting]
+    monkeypatch.setattr(journal, "LIFETIME", 0.0)
+    await client.resume(answers)
+    effects = list(EFFECTS)
+    assert client.outcome == "success"
+    await client.resume(answers)
+    assert (client.outcome, client.text, EFFECTS) == ("VALIDATION_ERROR", "", effects)
+    await client.resume([ResumeEntry(interrupt_id=each.interrupt_id, status="cancelled") for each in answers])
+    assert (client.outcome, client.text, EFFECTS) == ("success", "", effects)
 
 
 def expected_effects(steps: Sequence[Step], way: str) -> list[str]:

@@ -32,6 +32,7 @@ from tests.agents.turns import (
     Client,
     ServedClient,
     answer_all,
+    answer_when_forgotten,
     asks,
     cut_off,
     expected_effects,
@@ -236,6 +237,15 @@ async def test_an_approved_call_of_a_model_that_was_cut_off_has_a_result_that_sa
 ) -> None:
     client = await serve(agent)
     await cut_off(client, how)
+
+
+@pytest.mark.parametrize("agent", [*MODELS, pytest.param(chain(ask_node), id="question")])
+async def test_an_answer_whose_question_is_forgotten_is_refused(
+    serve: Serve, agent: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await serve(agent)
+    await client.send("pay 1")
+    await answer_when_forgotten(client, monkeypatch)
 
 
 # --- calls of a framework's own tools ---------------------------------------------------------------------------------
