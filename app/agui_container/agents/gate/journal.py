@@ -116,8 +116,8 @@ class TurnJournal:
         entries, stored = request.resume or (), next((note for note in notes if isinstance(note, TurnNote)), None)
         answered = {each.id: note.is_settled for note in notes for each in note.interrupts}
         waits = not all(answered.values())
-        new = [entry for entry in entries if not answered.get(entry.interrupt_id, True)]
-        is_abandoned = all(entry.status == "cancelled" for entry in new) if new else not waits
+        deciding = [entry.status for entry in entries if not answered.get(entry.interrupt_id, True)]
+        is_abandoned = all(status == "cancelled" for status in deciding) if deciding else not waits
         self.has_thread = not all(ctx.turn.is_new(message.id) for message in request.messages)
         self.is_asked_anew = is_asked_anew(request, ctx)
         self.is_new = self.is_asked_anew and is_abandoned
