@@ -298,7 +298,7 @@ def build_service(settings: Settings, agent_object: object = None) -> Engine:
         name_of=namer_of(agent, settings.agent),
         files=file_store,
         has_other_work=sdk_tasks_of(modules_of(settings, agent_object)),
-        answer_app=app_requests(settings, factory.sources),
+        answer_app=app_requests(settings, cluster.store, factory.sources),
     )
 
 
