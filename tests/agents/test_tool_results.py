@@ -31,7 +31,6 @@ def eighths_of_seconds() -> Iterator[float]:
 
 
 async def result_metadata(*calls: str, tools: tuple[ScriptedTool, ...]) -> list[object]:
-    """Return the metadata of a run's results. The model gets the same."""
     model = ScriptedModel([asks(*calls), DONE])
     shown = await items(Assistant(model, tools, monotonic=eighths_of_seconds().__next__))
     told = [message.metadata for message in model.prompts[1].messages if isinstance(message, ToolMessage)]

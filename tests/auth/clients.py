@@ -39,13 +39,11 @@ Ask = Callable[[str, Mapping[str, str]], Awaitable[RequestResult]]
 
 
 def question() -> Json:
-    """A run input with ids of its own."""
     number = next(NUMBERS)
     return ask(thread=f"thread-{number}", run=f"run-{number}", text="stream 1")
 
 
 async def over_sse(url: str, headers: Mapping[str, str]) -> RequestResult:
-    """Ask with ``POST /invocations``."""
     async with http_client(url) as http:
         response = await http.post("/invocations", json=question(), headers=headers)
     last = events_of(response.content)[-1]
@@ -54,7 +52,6 @@ async def over_sse(url: str, headers: Mapping[str, str]) -> RequestResult:
 
 
 async def over_ws(url: str, headers: Mapping[str, str]) -> RequestResult:
-    """Ask on a socket of its own."""
     try:
         async with socket_to(url, additional_headers=headers) as socket:
             await send(socket, question())

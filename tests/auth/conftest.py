@@ -43,29 +43,23 @@ class Guarded:
         return self.issuer.token(subject, **{"aud": AUDIENCE, **claims})
 
     async def ask(self, transport: str, token: str | None) -> RequestResult:
-        """Ask for a run with this token."""
         return await ASK[transport](self.url, authorization(token))
 
     async def get(self, path: str, token: str | None = None) -> httpx.Response:
-        """Read a path with this token."""
         async with http_client(self.url) as http:
             return await http.get(path, headers=authorization(token))
 
 
 def authorization(token: str | None) -> dict[str, str]:
-    """The header that carries a token."""
     return {} if token is None else {"authorization": f"Bearer {token}"}
 
 
 class Guard(Protocol):
-    """Start a server with these settings besides those of tokens."""
-
     async def __call__(self, **settings: Any) -> Guarded: ...  # noqa: ANN401 - the fields of Settings
 
 
 @pytest.fixture
 async def issuer() -> AsyncIterator[TestIssuer]:
-    """An issuer that listens."""
     issuer = TestIssuer()
     async with listening(issuer.scripted_app()) as url:
         issuer.url = url
@@ -75,7 +69,6 @@ async def issuer() -> AsyncIterator[TestIssuer]:
 
 @pytest.fixture
 async def guard(issuer: TestIssuer) -> AsyncIterator[Guard]:
-    """A maker of servers, which are stopped after the test."""
     async with AsyncExitStack() as stack:
 
         async def guard(**settings: Any) -> Guarded:  # noqa: ANN401 - as above
@@ -100,6 +93,5 @@ async def guarded(guard: Guard) -> Guarded:
 
 @pytest.fixture(params=["sse", "ws"])
 def transport(request: pytest.FixtureRequest) -> str:
-    """Each transport."""
     name: str = request.param
     return name

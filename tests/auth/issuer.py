@@ -39,19 +39,15 @@ class TestIssuer(LocalIssuer):
         return remember_token(super().token(subject, **claims))
 
     def answer(self, path: str, content: object, status: int = 200) -> None:
-        """Answer with this JSON from now on."""
         self.answers[path] = JSONResponse(content, status)
 
     def tell(self, **members: object) -> None:
-        """Change members of the discovery document."""
         self.answer("/.well-known/openid-configuration", {**self.discovery_document(), **members})
 
     def publish(self, *keys: Mapping[str, object]) -> None:
-        """Publish these keys in place of its own."""
         self.answer("/keys", {"keys": keys})
 
     def scripted_app(self) -> ASGIApp:
-        """The application, with the test's answers before its own."""
         usual = self.app()
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:

@@ -61,7 +61,6 @@ class LeakCheck:
 
     @property
     def url(self) -> str:
-        """The address of the server."""
         return f"http://127.0.0.1:{self.server.port}"
 
     def token(self, **claims: str) -> str:
@@ -71,11 +70,9 @@ class LeakCheck:
         return remember_token(token)
 
     def headers(self, token: str) -> dict[str, str]:
-        """All planted headers, with this token."""
         return {**PLANTED, **TRACE, "authorization": f"Bearer {token}"}
 
     def leaks(self) -> list[str]:
-        """Each secret that was found, and where."""
         self.server.stop()
         places = {
             "log": "\n".join(self.server.log),
@@ -121,7 +118,6 @@ async def over_http(scene: LeakCheck, token: str) -> None:
 
 
 def whole(response: httpx.Response) -> list[str]:
-    """Headers and body of a response."""
     return [str(response.headers), response.text]
 
 

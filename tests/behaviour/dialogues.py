@@ -55,12 +55,10 @@ class Reply:
 
     @property
     def text(self) -> str:
-        """The text."""
         return "".join(self.texts)
 
     @property
     def received(self) -> str:
-        """All output, as text."""
         return "".join(map(str, self.messages))
 
 
@@ -126,8 +124,6 @@ class Dialogue(ABC):
 
 
 class AguiDialogue(Dialogue):
-    """A thread over a transport of AG-UI."""
-
     def __init__(self, client: Client, thread: str) -> None:
         super().__init__(client.service, thread)
         self._client = client

@@ -28,8 +28,6 @@ PLATFORM_WAYS = ["sse-platform", "ws-platform"]
 
 
 class SseBehindPlatform(OverSse):
-    """``POST /runtimes/ARN/invocations``."""
-
     def __init__(self, service: Engine, clock: FakeClock, url: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(service, clock, url, {SESSION_ID: SESSION, **(headers or {})})
 
@@ -47,8 +45,6 @@ class CountedStream(WsStream):
 
 
 class WsBehindPlatform(OverWs):
-    """``/runtimes/ARN/ws``."""
-
     def __init__(self, service: Engine, clock: FakeClock, url: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(service, clock, url, {SESSION_ID: SESSION, **(headers or {})})
 

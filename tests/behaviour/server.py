@@ -35,7 +35,6 @@ async def serving(
 
 
 def port_of(url: str) -> int:
-    """Return the port in the URL of a server."""
     return int(url.rpartition(":")[2])
 
 

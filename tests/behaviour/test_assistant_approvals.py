@@ -15,7 +15,6 @@ from tests.engine.doubles import WAIT, Json
 
 
 async def ask_for_payments(thread: ClientThread, *amounts: int) -> list[Json]:
-    """Let the model call ``pay``, and return the interrupts."""
     events = await thread.say("\n".join(f'call pay {{"amount": {amount}}}' for amount in amounts))
     found = interrupts(events)
     assert len(found) == len(amounts)
@@ -35,7 +34,6 @@ async def thread_statuses(thread: ClientThread) -> tuple[str, str]:
 
 
 async def send_command(thread: ClientThread, kind: str, **fields: object) -> Json:
-    """Send a command for the thread, and return the answer."""
     return await thread.client.command({"command": {"type": f"threads.{kind}", "threadId": thread.id, **fields}})
 
 

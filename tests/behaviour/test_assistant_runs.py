@@ -12,7 +12,6 @@ PROMPT = "Be brief and kind."
 
 
 def usage_of_model(thread: ClientThread, **counts: int) -> list[Json]:
-    """The usage of one model."""
     return [{**thread.model.labels, **counts, "totalTokens": sum(counts.values())}]
 
 

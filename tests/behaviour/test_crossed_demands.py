@@ -27,13 +27,11 @@ PAY = 'call pay {"amount": 5}'
 
 
 def delegating(agent: object) -> Assistant:
-    """An assistant that can delegate to this agent, and pay."""
     paid.clear()
     return Assistant(OfflineModel(), (Subagent("delegate", "Helps.", as_agent(agent, "agent")), pay))
 
 
 def worker() -> Assistant:
-    """An assistant that pays without asking."""
     return Assistant(OfflineModel(), (pay,))
 
 
@@ -46,7 +44,6 @@ async def approve(client: Client, events: list[Json]) -> list[Json]:
 
 
 def asked_for(events: list[Json]) -> list[str]:
-    """Return the tools that the interrupts of a run ask for."""
     return [interrupt["metadata"]["toolName"] for interrupt in interrupts(events)]
 
 
@@ -83,8 +80,6 @@ async def test_a_turn_that_is_abandoned_for_a_new_message_takes_its_demands_with
 
 
 class Till:
-    """A source with the tool ``pay``."""
-
     name = "till"
 
     async def tools(self, ctx: RunContext) -> Sequence[Tool]:

@@ -26,8 +26,6 @@ def no_garbage_collection() -> Iterator[None]:
 
 
 class TrackedObjects:
-    """All objects of one class that are made from now on."""
-
     def __init__(self, kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
         self._seen: list[weakref.ref[object]] = []
         make = kind.__init__  # type: ignore[misc] # of the class itself

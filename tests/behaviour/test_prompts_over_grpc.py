@@ -24,14 +24,11 @@ SKILL = "---\nname: haiku\ndescription: Three lines.\n---\n\nCount the syllables
 
 @dataclass
 class PromptRecorder:
-    """A server with one skill, whose model records its prompts."""
-
     service: Engine
     channel: Channel
     model: FakeOffline
 
     async def roz(self, start: roz.StartSession, message: roz.UserMessage) -> Json:
-        """Return the prompt of a session's first message."""
         dialogue = RozDialogue(self.service, "in-roz", self.channel, {}, reads_events=False)
         async with closed_after(dialogue):
             await dialogue.call.send(roz.SessionRequest(start=start))
@@ -39,7 +36,6 @@ class PromptRecorder:
             return await self._prompt(dialogue)
 
     async def kontekst(self, start: kontekst.StartRunCommand) -> Json:
-        """Return the first prompt of a run."""
         dialogue = KontekstDialogue(self.service, "in-kontekst", self.channel, {})
         async with closed_after(dialogue):
             await dialogue.call.send(kontekst.RunCommand(start=start))

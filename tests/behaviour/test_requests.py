@@ -17,23 +17,19 @@ SESSION = "x_amzn_bedrock_agentcore_runtime_session_id"
 
 
 async def silent(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Say one thing and then nothing."""
     yield CustomEvent(name="n", value=1)
     await asyncio.Event().wait()
 
 
 async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Say one thing."""
     yield CustomEvent(name="n", value=1)
 
 
 def props(asked: RunAgentInput) -> Json:
-    """Return the forwarded props, which a client may leave out."""
     return asked.forwarded_props or {}
 
 
 def sessions(client: Client) -> tuple[Client, Client, Client]:
-    """Return the clients of two sessions and one without a session."""
     return client.with_headers(**{SESSION: "a"}), client.with_headers(**{SESSION: "b"}), client
 
 

@@ -21,19 +21,15 @@ THINK: Sequence[Delta] = [ReasoningDelta("Hm."), EncryptedDelta("sealed")]
 
 
 class ScriptedTalk:
-    """A thread with an assistant whose model follows a script."""
-
     def __init__(self, client: Client, model: ScriptedModel) -> None:
         self.model = model
         self.thread = ClientThread(client, FakeOffline())
         self.thread.tools = [PAINT]
 
     def prompt(self) -> Sequence[Message]:
-        """Return the messages of the last prompt."""
         return self.model.prompts[-1].messages
 
     def results(self) -> list[object]:
-        """Return the contents of the results in the last prompt."""
         return [message.content for message in self.prompt() if isinstance(message, ToolMessage)]
 
     async def stored(self) -> list[Json]:

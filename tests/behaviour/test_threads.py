@@ -123,7 +123,6 @@ async def test_a_thread_comes_with_its_messages(connect: Connect) -> None:
 
 
 async def yield_metadata(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Yield a message, a call and its result, each with metadata."""
     yield TextMessageChunkEvent(message_id="a", delta="It rains", metadata={"source": "sky"})
     yield TextMessageChunkEvent(message_id="a", delta=".", metadata={"sure": True})
     yield ToolCallChunkEvent(tool_call_id="c", tool_call_name="look", delta="{}", metadata={"cost": 1})

@@ -22,13 +22,11 @@ from tests.engine.doubles import Json, ask
 
 
 async def show(run_input: ag.RunAgentInput) -> AsyncIterator[Item]:
-    """Repeat the messages and the tools that an agent gets."""
     given = run_input.model_dump(by_alias=True, mode="json", exclude_none=True)
     yield ag.CustomEvent(name="given", value={"messages": given["messages"], "tools": given["tools"]})
 
 
 async def given(connect: Connect, **fields: Any) -> Json:  # noqa: ANN401 - as in JSON
-    """Send a run, and return what its agent has got."""
     client = await connect(show)
     events = await client.run(ask(**fields))
     assert outcome(events) == "success"
@@ -102,7 +100,6 @@ async def think(run_input: ag.RunAgentInput) -> AsyncIterator[Item]:
 
 
 async def think_once(run_input: ag.RunAgentInput) -> AsyncIterator[Item]:
-    """Give encrypted values in the first run only."""
     if len(run_input.messages) == 1:
         async for item in think(run_input):
             yield item
@@ -135,7 +132,6 @@ VALUE, KIND = "encryptedValue", "encryptedValueType"
 
 
 def without(thread: Json, *names: str) -> list[Json]:
-    """Return the messages of a thread as a client has them that does not know these fields."""
     return [
         {
             **{name: value for name, value in message.items() if name not in {*names, "toolCalls"}},

@@ -130,8 +130,6 @@ LOWERED = {
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """A proxy that runs."""
-
     name: str
     port: int
     certificate: Certificate

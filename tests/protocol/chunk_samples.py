@@ -24,7 +24,6 @@ def expander() -> Expander:
 
 
 def expanded(*items: Item, flush: bool = True) -> list[BaseEvent]:
-    """Return the events of a run's items."""
     made = expander()
     events = [event for item in items for event in made.expand(item)]
     return [*events, *made.flush()] if flush else events
@@ -36,10 +35,8 @@ def first(kind: type[BaseEvent], **fields: object) -> BaseEvent:
 
 
 def text(delta: str | None = None, key: str | None = None, owner: str | None = None, **fields: object) -> BaseEvent:
-    """Return a chunk of text."""
     return TextMessageChunkEvent(message_id=key, delta=delta, subagent_run_id=owner, **fields)
 
 
 def kinds(events: list[BaseEvent]) -> list[type[BaseEvent]]:
-    """Return the classes, in order."""
     return [type(each) for each in events]

@@ -69,7 +69,6 @@ def containers(value: object) -> list[Container]:
 
 
 def replace_value(chance: random.Random, where: Container) -> None:
-    """Put another value in the place of one."""
     if isinstance(where, dict):
         where[chance.choice([*where, "extra"])] = copy.deepcopy(chance.choice(VALUES))
     elif where:
@@ -77,7 +76,6 @@ def replace_value(chance: random.Random, where: Container) -> None:
 
 
 def remove_value(chance: random.Random, where: Container) -> None:
-    """Remove a value."""
     if isinstance(where, dict) and where:
         del where[chance.choice(list(where))]
     elif isinstance(where, list) and where:

@@ -37,7 +37,6 @@ def message(word: str) -> Message:
 
 
 def kept_of(words: Sequence[str]) -> dict[str, bytes]:
-    """Return a thread in the form of a store."""
     return {word.lower(): dump_message(message(word)) for word in words}
 
 

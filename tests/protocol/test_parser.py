@@ -41,7 +41,6 @@ def refusal(body: bytes) -> str:
 
 
 def content(*parts: object) -> tuple[object, list[str]]:
-    """Return the parsed parts of a user message, and the warnings."""
     told: list[str] = []
     body = json.dumps(ask(messages=[{"id": "u", "role": "user", "content": list(parts)}])).encode()
     result = run_of(parse(body, told.append))
@@ -130,7 +129,6 @@ IMAGE_VALUE = "messages.0.content.0.source.value"
 
 
 def image_message(source: object, image: object = None, **fields: object) -> Json:
-    """Return a message with one image part."""
     return {"id": "u", "role": "user", "content": [{"type": "image", "image": image, "source": source}], **fields}
 
 

@@ -31,8 +31,6 @@ NAMES = ("threadId", "runId", "messages", "tools", "context", "state", "forwarde
 
 @pytest.fixture
 async def url() -> AsyncIterator[str]:
-    """A server around an agent that answers at once."""
-
     async def agent(_: object) -> AsyncIterator[str]:
         yield "hi"
 

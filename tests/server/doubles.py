@@ -25,8 +25,6 @@ WAIT_SECONDS = 120.0
 
 
 class RecordingTransport(asyncio.Transport):
-    """The server's end of a connection. It records what was done to it."""
-
     def __init__(self) -> None:
         super().__init__({"peername": ("here", 1), "sockname": ("here", 2), "socket": None})
         self.written = b""

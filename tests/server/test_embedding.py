@@ -40,7 +40,6 @@ def serving(app: FastAPI) -> AbstractAsyncContextManager[str]:
 
 
 def outer(agents: FastAPI, **options: object) -> FastAPI:
-    """Somebody's application with ours under a prefix."""
     app = FastAPI(**options)  # type: ignore[arg-type]
     app.mount(PREFIX, agents)
     return app
@@ -139,7 +138,6 @@ async def agent(input):
 
 
 def answer_of(port: int) -> str:
-    """The events of a run."""
     return httpx.post(f"http://127.0.0.1:{port}/invocations", json=ask("t1", "r1"), timeout=WAIT).text
 
 

@@ -42,8 +42,6 @@ public class Main {
 
 
 class EchoingApp:
-    """An application that answers with the body of the request, and records the scope."""
-
     def __init__(self) -> None:
         self.scopes: list[Scope] = []
 

@@ -28,8 +28,6 @@ SCRIPT = StdioServer(
 
 
 class Time:
-    """A monotonic clock."""
-
     seconds = 0.0
 
     def __call__(self) -> float:

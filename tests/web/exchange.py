@@ -45,7 +45,6 @@ class AsgiExchange:
         self.state: dict[str, object] = {OUTER_SEND: self.send}
 
     def leave(self) -> None:
-        """Disconnect."""
         self._left.set()
 
     async def answer(self, app: ASGIApp, method: str = "POST", path: str = "/invocations") -> None:
@@ -118,5 +117,4 @@ class AsgiExchange:
 
 
 def sequence_numbers(bodies: list[bytes]) -> list[int]:
-    """Return the ids of the frames, in the order of their writes."""
     return [int(line[4:]) for line in b"".join(bodies).split(b"\n") if line.startswith(b"id: ")]

@@ -66,8 +66,6 @@ PAGE = "http://page.example"
 
 
 class NamingMiddleware:
-    """Middleware that names itself in each response."""
-
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
@@ -85,7 +83,6 @@ class PaymentError(Exception):
 
 
 def application(*origins: str) -> FastAPI:
-    """Return an application with added middleware, route and exception handler."""
     app = build_app(Settings(cors_origins=origins), make_service(forever))
 
     async def pay(_: Request) -> Response:

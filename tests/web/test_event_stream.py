@@ -36,7 +36,6 @@ async def application(agent: object = paced_agent) -> tuple[FastAPI, Engine]:
 
 
 async def run_status(service: Engine) -> str:
-    """Return the status of the run after its end."""
     run = service.runs.find_local(caller(), "t1", "r1")
     assert run is not None
     await eventually(lambda: run.log.has_ended)
@@ -108,8 +107,6 @@ async def test_the_end_leaves_together_with_the_last_events_if_they_are_small(si
 
 
 class BodyRecorder:
-    """Middleware that records what is sent."""
-
     def __init__(self, app: ASGIApp, bodies: list[bytes]) -> None:
         self._app = app
         self._bodies = bodies

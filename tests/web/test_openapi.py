@@ -34,7 +34,6 @@ def document() -> Json:
 
 
 def operations(document: Json) -> Iterator[tuple[str, str, Json]]:
-    """Iterate over the methods, paths and operations."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield method.upper(), path, operation
@@ -78,7 +77,6 @@ def test_every_schema_is_one_of_json_schema(document: Json) -> None:
 
 
 def check(document: Json, method: str, path: str, answer: httpx.Response) -> None:
-    """Check that the document has the content of a successful answer."""
     content = document["paths"][path][method.lower()]["responses"]["200"]["content"]
     media_type = answer.headers["content-type"].partition(";")[0]
     assert media_type in content, (method, path, media_type)

@@ -23,8 +23,6 @@ from tests.engine.doubles import Json, ask, make_service
 
 
 class Now:
-    """Monotonic seconds that stand still."""
-
     def __init__(self) -> None:
         self.seconds = 1_000.0
 
@@ -103,8 +101,6 @@ class InstantSelector(selectors.DefaultSelector):
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """A loop with such a time."""
-
     def __init__(self) -> None:
         self.hurried = InstantSelector()
         super().__init__(self.hurried)
@@ -147,7 +143,6 @@ async def exchange_frames(agent: object, frames: Mapping[float, list[Json]], unt
 
 
 async def chatty(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Yield events that cannot be merged, without waiting."""
     for number in range(EVENTS):
         yield CustomEvent(name="number", value=number)
 

@@ -9,8 +9,6 @@ from tests.engine.doubles import eventually
 
 
 class CountingStream(EventStreamResponse):
-    """Counts its checks."""
-
     def __init__(self) -> None:
         self.checks = 0
 

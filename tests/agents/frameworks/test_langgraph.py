@@ -147,7 +147,6 @@ def graph_with_calls(returned: Callable[[AIMessage], object] = update_of, messag
 
 
 def transcript(messages: Sequence[Message]) -> list[tuple[str, object]]:
-    """The role of each message, with its calls or its content."""
     return [(it.role, [call.id for call in getattr(it, "tool_calls", None) or ()] or it.content) for it in messages]
 
 

@@ -76,8 +76,6 @@ class Server:
 
 
 def redirect(path: str, target: str) -> Route:
-    """A route that sends its callers elsewhere, with their method."""
-
     def serve(_: Request) -> Response:
         return RedirectResponse(target, status_code=307)
 

@@ -160,7 +160,6 @@ async def test_a_refusal_is_one_sentence_and_status_and_text_are_in_the_log(capl
 
 
 async def pay_then_say(request: dict[str, object]) -> AsyncIterator[Event | str]:
-    """Call ``pay`` twice at once, and say the results once they are there."""
     yield started(request)
     if last_role(request) == "tool":
         results = [message["content"] for message in request["messages"] if message["role"] == "tool"]  # type: ignore[attr-defined]

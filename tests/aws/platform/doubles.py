@@ -53,8 +53,6 @@ async def platform_around(
 
 @dataclass
 class MovedClock:
-    """A clock that stands still until a test moves it."""
-
     seconds: float = 0.0
 
     def now(self) -> float:
@@ -88,7 +86,6 @@ class ScriptedContainer:
     is_starting: bool = False
 
     def app(self) -> Starlette:
-        """The container as an application."""
         routes = [
             Route("/ping", self._ping),
             Route("/invocations", self._invoke, methods=["POST"]),
@@ -155,7 +152,6 @@ class AttachedContainer(ProcessContainer):
         return None
 
     def exit(self, reason: str) -> None:
-        """End the container."""
         if not self.exited.done():
             self.exited.set_result(reason)
 
@@ -180,27 +176,22 @@ class ServedPlatform:
 
     @property
     def session(self) -> ContainerSession:
-        """The session that most tests have."""
         return self.plane.sessions.all()[SESSION]
 
     @property
     def socket_url(self) -> str:
-        """Address of the runtime's socket."""
         return f"{self.url.replace('http', 'ws', 1)}{RUNTIME}/ws?{HEADER}={SESSION}"
 
     async def invoke(self, body: bytes = b"{}", session: str = SESSION, **headers: str) -> httpx.Response:
-        """Invoke the runtime and read the whole answer."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         return await self.http.post(INVOCATIONS, content=body, headers={HEADER: session, **given})
 
 
 def events(response: httpx.Response) -> list[Json]:
-    """The events of an answer."""
     return [json.loads(line[5:]) for line in response.text.split("\n") if line.startswith("data:")]
 
 
 def frame(event_type: str, **fields: object) -> bytes:
-    """An event as a frame of Server-Sent Events."""
     return f"data: {json.dumps({'type': event_type, **fields})}\n\n".encode()
 
 
@@ -212,7 +203,6 @@ INPUT = b'{"threadId": "t1", "runId": "r1"}'
 
 
 async def short_run(_: Request) -> Response:
-    """A run without content."""
     return Response(STARTED + FINISHED, media_type="text/event-stream")
 
 
@@ -234,7 +224,6 @@ class HeldRun:
     was_cancelled: bool = False
 
     async def answer(self, _: Request) -> Response:
-        """Answer an invocation."""
         return StreamingResponse(self._frames(), media_type="text/event-stream")
 
     async def _frames(self) -> AsyncIterator[bytes]:

@@ -22,7 +22,6 @@ pytestmark = [pytest.mark.wire, pytest.mark.processes]
 
 
 def roboto(server: ServerProcess, method: str, path: str, body: Json | None = None) -> Json:
-    """The data that a request of Roboto's gives."""
     url = f"http://127.0.0.1:{server.port}/v1/ai/threads{path}"
     request = urllib.request.Request(url, json.dumps(body).encode() if body else None, method=method)
     with urllib.request.urlopen(request, timeout=WAIT) as answer:  # noqa: S310 - a loopback address
@@ -31,7 +30,6 @@ def roboto(server: ServerProcess, method: str, path: str, body: Json | None = No
 
 
 def user_message(text: str) -> Json:
-    """A message of a Roboto client."""
     return {"role": "user", "content": [{"text": text}]}
 
 
@@ -45,7 +43,6 @@ def session(server: ServerProcess, thread: str) -> Json:
 
 
 def conversation(session: Json) -> list[tuple[str, str]]:
-    """Roles and texts of a Roboto session."""
     return [
         (message["role"], "".join(block.get("text", "") for block in message["content"]))
         for message in session["messages"]
@@ -53,7 +50,6 @@ def conversation(session: Json) -> list[tuple[str, str]]:
 
 
 def roles(run: RunTalk) -> list[str]:
-    """Roles of the history that a run of kontekst has read."""
     context = next(event.context_snapshot for event in run.seen if event.HasField("context_snapshot")).context
     return [row.role for row in context.messages if row.source == "history"]
 

@@ -120,7 +120,6 @@ async def approve(run: Run, call_id: str) -> None:
 
 
 async def rest(run: Run) -> Sequence[kontekst.RunEvent]:
-    """The events to the end of a run."""
     await run.end()
     events = []
     while (event := await run.receive()) is not None:

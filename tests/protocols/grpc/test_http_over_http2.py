@@ -22,8 +22,6 @@ pytestmark = pytest.mark.wire
 
 
 class UnreadStream(Stream):
-    """A stream whose client takes nothing."""
-
     closable = True
 
     def __init__(self) -> None:
@@ -48,7 +46,6 @@ def text_of(body: bytes) -> str:
 
 @pytest.fixture
 def directed(servers: Servers) -> ServerProcess:
-    """A server whose agent does what the message says."""
     return servers(AGUI_ON_DISCONNECT="cancel")
 
 

@@ -27,8 +27,6 @@ EMPTY_OBJECT = b"\x0a\x02\x2a\x00"
 
 
 class CountingWork:
-    """Work that calls do in a thread, counted."""
-
     count = 0
 
     async def __call__(self, work: Any, *args: Any) -> Any:
@@ -38,7 +36,6 @@ class CountingWork:
 
 @pytest.fixture
 def large_work(monkeypatch: pytest.MonkeyPatch) -> CountingWork:
-    """The work that calls do in a thread."""
     work = CountingWork()
     for module in (call, offload_module):
         monkeypatch.setattr(module, "offload", work)
@@ -46,7 +43,6 @@ def large_work(monkeypatch: pytest.MonkeyPatch) -> CountingWork:
 
 
 def list_of_objects(count: int) -> Struct:
-    """A document with a list of empty objects."""
     document = Struct()
     document.fields["a"].list_value.MergeFromString(EMPTY_OBJECT * count)
     return document

@@ -27,8 +27,6 @@ pytestmark = pytest.mark.wire
 
 
 class TellingAgent:
-    """An agent that answers with the forwarded properties of its run."""
-
     def __init__(self, *modes: str) -> None:
         self._modes = list(modes)
 
@@ -41,7 +39,6 @@ class TellingAgent:
 
 @contextlib.asynccontextmanager
 async def session(agent: object) -> AsyncIterator[RozSession]:
-    """A session with an agent."""
     async with serving_caller(agent) as caller:
         yield await caller.begin_session()
 

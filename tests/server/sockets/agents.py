@@ -44,12 +44,10 @@ wakers: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
 
 
 def piece(index: int) -> str:
-    """Return one piece of a bulk run: its number, padded."""
     return f"{index:0{PIECE - 1}d} "
 
 
 def block() -> str:
-    """A tool that blocks its thread."""
     return "released" if gates["block"].wait(LONGEST) else "gave up"
 
 
@@ -62,7 +60,6 @@ assistant = Assistant(
 
 
 def last_user_text(run_input: RunAgentInput) -> str:
-    """Return the text of the last user message."""
     texts = [message.content for message in run_input.messages if isinstance(message, UserMessage)]
     return texts[-1] if texts and isinstance(texts[-1], str) else ""
 
@@ -75,19 +72,16 @@ def note(run_id: str) -> None:
 
 
 async def wait_for_release(name: str) -> None:
-    """Wait until another run releases this one."""
     await asyncio.wait_for(wakers[name].wait(), LONGEST)
 
 
 async def hold(run_id: str) -> AsyncIterator[Item]:
-    """Yield text, wait until released, and yield text."""
     yield "before "
     await wait_for_release(run_id)
     yield "after"
 
 
 async def halves(run_id: str, times: int) -> AsyncIterator[Item]:
-    """Yield pieces, wait until released, and yield as many pieces."""
     for number in range(2 * times):
         if number == times:
             await wait_for_release(run_id)
@@ -95,14 +89,12 @@ async def halves(run_id: str, times: int) -> AsyncIterator[Item]:
 
 
 async def release(name: str) -> AsyncIterator[Item]:
-    """Release everything that waits under this name."""
     wakers[name].set()
     gates[name].set()
     yield "released"
 
 
 async def count(rest: str) -> AsyncIterator[Item]:
-    """Yield numbered pieces with a tag, and let other runs have their turn after each."""
     times, tag = rest.split()
     for number in range(int(times)):
         yield f"{tag}.{number} "
@@ -110,27 +102,23 @@ async def count(rest: str) -> AsyncIterator[Item]:
 
 
 async def bulk(times: str) -> AsyncIterator[Item]:
-    """Yield many bytes."""
     for number in range(int(times)):
         yield piece(number)
 
 
 async def tick(times: str) -> AsyncIterator[Item]:
-    """Yield numbered pieces, with or without readers."""
     for number in range(int(times)):
         yield f"{number} "
         await asyncio.sleep(0.01)
 
 
 async def churn(_: str) -> AsyncIterator[Item]:
-    """Yield text again and again until released."""
     while not wakers["churn"].is_set():
         yield "x"
         await asyncio.sleep(0.01)
 
 
 async def leak(_: str) -> AsyncIterator[Item]:
-    """Open files until the process has no descriptor left, and close them when released."""
     with contextlib.ExitStack() as files:
         with contextlib.suppress(OSError):
             while True:
@@ -141,7 +129,6 @@ async def leak(_: str) -> AsyncIterator[Item]:
 
 
 async def stall(seconds: str) -> AsyncIterator[Item]:
-    """Block the event loop, and end in the same step."""
     yield "before "
     time.sleep(float(seconds))  # noqa: ASYNC251 - the mistake that people make
 
@@ -158,7 +145,6 @@ COMMANDS: dict[str, Callable[[str], AsyncIterator[Item]]] = {
 
 
 async def agent(run_input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-    """Run the commands of this module, and pass other messages to the offline assistant."""
     note(ctx.run_id)
     word, _, rest = last_user_text(run_input).partition(" ")
     if word == "hold":
@@ -174,14 +160,12 @@ async def agent(run_input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item
 
 
 def blocking(_: RunAgentInput) -> Iterator[Item]:
-    """Block the thread in the middle of the answer, deaf to everything."""
     yield "before "
     time.sleep(60)
     yield "after"
 
 
 async def stubborn(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Yield text, then ignore every cancellation."""
     yield "before "
     for _attempt in range(int(LONGEST)):
         with contextlib.suppress(asyncio.CancelledError):
@@ -189,13 +173,11 @@ async def stubborn(_: RunAgentInput) -> AsyncIterator[Item]:
 
 
 async def threaded(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Yield text, then block a thread that cannot be interrupted."""
     yield "before "
     await asyncio.to_thread(time.sleep, LONGEST)
 
 
 async def leaving(asked: RunAgentInput) -> AsyncIterator[Item]:
-    """Yield text, then exit the process from a task, as the main function of a command line does."""
     yield "before "
     if last_user_text(asked) == "hold":
         await asyncio.Event().wait()

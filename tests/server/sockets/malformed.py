@@ -11,12 +11,10 @@ MEGABYTE = 1_000_000
 
 
 def with_field(**fields: object) -> bytes:
-    """Return a run input with some wrong fields."""
     return json.dumps({**run_input("hi"), **fields}).encode()
 
 
 def with_state(text: bytes) -> bytes:
-    """Return a run input with this state, JSON or not."""
     return json.dumps(run_input("hi")).encode().removesuffix(b"}") + b', "state": ' + text + b"}"
 
 
@@ -70,12 +68,10 @@ SECRETS = (
 
 
 def assert_discreet(text: str) -> None:
-    """Check that a response contains no internals of the server."""
     assert [secret for secret in SECRETS if secret in text] == []
 
 
 def assert_error(event: Json, code: str) -> None:
-    """Check that there is one error, with a code and a sentence."""
     assert event["code"] == code
     assert event["message"].endswith((".", "more")) or ": " in event["message"]
     assert len(event["message"]) < 1000

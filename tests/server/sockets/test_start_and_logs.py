@@ -58,7 +58,6 @@ def run_to_the_end(*command: str, **settings: str) -> tuple[int, str, str]:
 
 
 def start_with_each(settings: Iterable[str]) -> list[tuple[int, str, str]]:
-    """Start servers that cannot start. Return the status, standard output and standard error of each."""
     status, out, err = run_to_the_end(sys.executable, *WARNINGS, "-c", STARTS, *settings)
     assert (status, err) == (0, "")
     return [tuple(json.loads(line)) for line in out.splitlines()]
@@ -108,7 +107,6 @@ def test_a_store_or_a_bus_that_cannot_be_reached_stops_the_start_with_one_line()
 
 @pytest.fixture(scope="module")
 def json_server() -> Iterator[ServerProcess]:
-    """Return a server with the log format of the image."""
     with ServerProcess(AGUI_LOG_FORMAT="json") as server:
         yield server
 
