@@ -16,10 +16,6 @@ def call_message(*ids: str, name: str = "paint") -> Json:
     return {"id": f"calls-{'-'.join(ids)}", "role": "assistant", "toolCalls": made}
 
 
-def tool_message(call: str, content: str, number: int = 0) -> Json:
-    return {"id": f"told-{call}-{number}", "role": "tool", "toolCallId": call, "content": content}
-
-
 # --- tools of the client ---
 
 

@@ -55,6 +55,20 @@ async def test_a_mode_that_an_agent_registers_reaches_it_and_others_are_refused_
         assert "known are react, ooda_re_act" in (await client.until("error")).message
 
 
+async def test_an_agent_gets_the_history_the_project_and_the_context_of_the_turn() -> None:
+    async def agent(run_input: RunAgentInput) -> AsyncIterator[Item]:
+        said = [message.content for message in run_input.messages]
+        yield json.dumps([said, *([text.description, text.value] for text in run_input.context or ())])
+
+    earlier = pb.ConversationMessage(role="user", parts=[pb.ContentPart(text=pb.TextContent(text="before"))])
+    async with serving_caller(agent) as caller:
+        client = caller.new_session()
+        await client.send(start=pb.StartSession(history=[earlier], project_context=["It has two arms."]))
+        await client.send(user_message=pb.UserMessage(content="hello", system_context="Be brief."))
+        project, turn = ["The user's project", "It has two arms."], ["This turn", "Be brief."]
+        assert json.loads(await client.answer()) == [["before", "hello"], project, turn]
+
+
 # --- tools ------------------------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from tests.engine.doubles import Json
 from tests.server.sockets.client import run_input
 
-DEPTH = 100_000
 MEGABYTE = 1_000_000
 
 
@@ -17,26 +16,6 @@ def with_field(**fields: object) -> bytes:
 def with_state(text: bytes) -> bytes:
     return json.dumps(run_input("hi")).encode().removesuffix(b"}") + b', "state": ' + text + b"}"
 
-
-INVALID: dict[str, bytes] = {
-    "empty": b"",
-    "not JSON": b"hello",
-    "two documents": with_field() + with_field(),
-    "a list": b"[]",
-    "no fields": b"{}",
-    "thread is a number": with_field(threadId=1),
-    "thread is long": with_field(threadId="t" * 10_000),
-    "a message is a string": with_field(messages=["hi"]),
-    "another protocol": with_field(protocolVersion="2.0"),
-    "an unknown command": b'{"command": {"type": "explode"}}',
-    "an unknown policy": with_field(forwardedProps={"onBusy": "panic"}),
-    "deep objects": with_state(b'{"a":' * DEPTH + b"1" + b"}" * DEPTH),
-    "NaN": with_state(b"NaN"),
-    "a number beyond all digits": with_state(b"1" * 10_000),
-    "a control character": with_state(b'"\x00"'),
-    "a byte order mark": b"\xef\xbb\xbf" + with_field(),
-}
-"""Name to body, one of each kind; ``tests/protocol/test_parser.py`` has all. They are UTF-8, as text frames are."""
 
 NOT_UTF8: dict[str, bytes] = {
     "invalid UTF-8": with_state(b'"\xff\xfe"'),

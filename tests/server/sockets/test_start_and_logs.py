@@ -141,35 +141,6 @@ async def test_every_log_line_is_one_json_object_and_says_nothing_secret(json_se
     assert any("VALIDATION_ERROR" in line["message"] for line in lines if line.get("requestId") == "two")
 
 
-async def test_no_level_and_no_agent_makes_libraries_log_tokens() -> None:
-    with ServerProcess(
-        AGUI_LOG_LEVEL="debug", AGUI_LOG_FORMAT="json", AGUI_AGENT="tests.server.sockets.verbose_agents:agent"
-    ) as server:
-        body = json.dumps(run_input(f"my password is {TOKEN}")).encode()
-        headers = [f"Content-Length: {len(body)}", f"Authorization: Bearer {TOKEN}", f"Cookie: session={TOKEN}"]
-        assert (await ask(server.port, request("POST", "/invocations", body, headers))).status == 200
-        protocols = ["base64UrlBearerAuthorization", f"base64UrlBearerAuthorization.{TOKEN_BASE64}"]
-        for options in ({"additional_headers": {"Authorization": f"Bearer {TOKEN}"}}, {"subprotocols": protocols}):
-            async with socket_to(server.port, f"/ws?token={TOKEN}", **options) as connection:
-                await connection.send(json.dumps(run_input(f"my password is {TOKEN}")))
-                while json.loads(await connection.recv())["type"] != "RUN_FINISHED":
-                    pass
-        await asyncio.to_thread(call_daemon, server.port)
-        server.stop()
-        written = "\n".join(server.log)
-    assert written.count("run finished") == 3
-    assert "a debug line" in written
-    assert TOKEN not in written
-    assert TOKEN_BASE64 not in written
-
-
-def call_daemon(port: int) -> None:
-    """Make a call over gRPC with a token. An empty request is valid."""
-    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-        status = channel.unary_unary("/kontekst.DaemonService/GetStatus")
-        status(b"", timeout=START_SECONDS, metadata=[("authorization", f"Bearer {TOKEN}")])
-
-
 async def test_an_agent_that_blocks_the_event_loop_is_named_in_the_log_and_a_platform_that_freezes_is_not() -> None:
     with ServerProcess() as server:
         held, blocking = run_input("hold"), run_input("stall 1.5")
