@@ -89,23 +89,6 @@ def test_text_after_reasoning_begins_a_message_and_text_after_a_call_goes_on_in_
     assert [message.content for message in turn.messages] == ["a", "b", "cd"]
 
 
-def test_a_symbol_in_halves_is_joined() -> None:
-    turn, events = feed_turn(
-        ReasoningDelta("a\ud83d"),
-        ReasoningDelta("\ude00"),
-        TextDelta("\ud83d"),
-        TextDelta("\ude00b"),
-        ToolCallDelta(0, '{"a": "\ud83d', "add"),
-        ToolCallDelta(1, '{"a": "\ud83d', "add"),
-        ToolCallDelta(0, '\ude00"}'),
-        ToolCallDelta(1, '\ude01"}'),
-    )
-    reasoning, message = turn.messages
-    assert (reasoning.content, message.content) == ("a😀", "😀b")
-    assert [call.arguments for call in turn.calls] == ['{"a": "😀"}', '{"a": "😁"}']
-    assert "".join(event.model_dump(by_alias=True).get("delta", "") for event in events).encode()
-
-
 @pytest.mark.parametrize("arguments", [[], [""], [" ", "\n"]])
 def test_a_call_without_arguments_has_an_empty_object(arguments: list[str]) -> None:
     turn, events = feed_turn(ToolCallDelta(0, "", "add"), *(ToolCallDelta(0, piece) for piece in arguments))

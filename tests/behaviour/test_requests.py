@@ -9,7 +9,7 @@ from ag_ui.core import CustomEvent, RunAgentInput
 
 from agui_container.ports import Item
 from agui_core.commands import COMMANDS
-from tests.behaviour.client import Client, Refused, outcome, types
+from tests.behaviour.client import Client, Refused, outcome
 from tests.conftest import Connect
 from tests.engine.doubles import Json, ask
 

@@ -1,19 +1,17 @@
 """The site of the documentation is built without a fault, and its search finds the page that answers a question."""
 
-import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.docs.documents import ROOT
-from tests.machine import find_program
 
 pytestmark = pytest.mark.packages
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -68,13 +68,6 @@ async def test_a_socket_works_under_a_prefix() -> None:
         assert types[0] == "RUN_STARTED"
 
 
-async def test_a_refused_invocation_under_a_prefix_comes_with_the_status_of_the_settings() -> None:
-    agents = create_app(teapot, Settings(error_status="stream"))
-    async with serving(outer(agents)) as url, httpx.AsyncClient(base_url=url) as http:
-        answer = await http.post(f"{PREFIX}/invocations", content=b"no json")
-        assert (answer.status_code, "RUN_ERROR" in answer.text) == (200, True)
-
-
 async def test_the_lifespan_of_a_mounted_application_can_be_handed_to_the_outer_one() -> None:
     agents = create_app(teapot, Settings())
     async with serving(outer(agents, lifespan=agents.router.lifespan_context)):
@@ -121,12 +114,6 @@ async def test_the_helper_for_tests_answers_an_approval_on_the_same_thread(*, ap
         assert said in thread.text
         await thread.send("hello")
         assert "offline model" in thread.text
-
-
-async def test_the_helper_for_tests_takes_the_agent_of_the_settings() -> None:
-    async with open_thread(settings=Settings(agent="tests.server.test_embedding:teapot")) as thread:
-        await thread.send("handle")
-        assert thread.text == "short and stout: handle"
 
 
 # --- processes --------------------------------------------------------------------------------------------------------

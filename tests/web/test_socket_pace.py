@@ -49,12 +49,6 @@ def busiest_second(times: list[float]) -> int:
     return max(sum(1 for time in times if start <= time <= start + 1 + 1e-6) for start in times)
 
 
-def test_a_lone_frame_is_never_delayed() -> None:
-    pauses = [1 / RATE] * 500
-    times = departures(pauses)
-    assert times == pytest.approx([1_000 + at / RATE for at in range(1, 501)])
-
-
 def test_a_burst_is_free_and_then_frames_leave_evenly() -> None:
     times = departures([0.0] * 150)
     assert times[: int(BURST)] == [1_000.0] * int(BURST)
@@ -69,12 +63,6 @@ def test_a_burst_is_free_and_then_frames_leave_evenly() -> None:
 )
 def test_no_second_is_ever_too_busy(pauses: list[float], woken_late: float, sent_late: float) -> None:
     assert busiest_second(departures(pauses, woken_late, sent_late)) <= 230
-
-
-async def test_waiting_where_nothing_is_due_returns_at_once() -> None:
-    pace = RateLimiter(Now())
-    async with asyncio.timeout(0):
-        await pace.wait()
 
 
 # --- sockets ----------------------------------------------------------------------------------------------------------

@@ -25,7 +25,6 @@ NAME = "somebody"
 DENIED = {"type": "denied", "approved": False, "reason": "The user has denied the call."}
 CANCELLED = {"type": "denied", "approved": False, "cancelled": True, "reason": "The turn was cancelled."}
 EXPIRED = {"type": "denied", "approved": False, "expired": True, "reason": "Nobody has decided in time."}
-APPROVED_ELSEWHERE = {"type": "approved", "approved": True, "elsewhere": True}
 DENIED_ELSEWHERE = {**DENIED, "elsewhere": True, "reason": "Another client has denied the call."}
 """Outcomes of approvals."""
 

@@ -78,14 +78,6 @@ async def test_a_body_of_no_clear_length_is_refused(server: ServerProcess, heade
     assert_discreet((await exchange.reader.read()).decode())
 
 
-async def test_a_body_longer_than_its_content_length_says_is_cut_and_refused(server: ServerProcess) -> None:
-    body = json.dumps(run_input("hi")).encode()
-    sent = request("POST", "/invocations", body, ["Content-Length: 10"])
-    exchange = await (await HttpExchange.open(server.port, sent)).head()
-    assert exchange.status == 400
-    assert_discreet((await exchange.reader.read()).decode())
-
-
 # --- WebSocket ---
 
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 
-import grpc
 import pytest
 
 from agui_container.engine.loop_monitor import BLOCKED_SECONDS
