@@ -4,13 +4,7 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
-from ag_ui.core import (
-    RunAgentInput,
-    RunErrorEvent,
-    ToolCallArgsEvent,
-    ToolCallResultEvent,
-    ToolCallStartEvent,
-)
+from ag_ui.core import RunAgentInput, RunErrorEvent, ToolCallArgsEvent, ToolCallResultEvent, ToolCallStartEvent
 
 from agui_container import RunContext, Settings
 from agui_container.ports import Item

@@ -7,14 +7,7 @@ from ag_ui.core import BaseEvent
 
 from agui_container.agents.gate.calls import ModelToolCall
 from agui_container.assistant.model_turn import MAX_CALLS, ModelTurn
-from agui_container.ports import (
-    Delta,
-    ReasoningDelta,
-    StopDelta,
-    StopReason,
-    TextDelta,
-    ToolCallDelta,
-)
+from agui_container.ports import Delta, ReasoningDelta, StopDelta, StopReason, TextDelta, ToolCallDelta
 from agui_container.protocol.errors import ErrorCode
 from tests.contexts import expanded, run_context
 from tests.engine.doubles import raises_code

@@ -6,11 +6,7 @@ from dataclasses import replace
 import pytest
 from ag_ui import core as ag
 
-from agui_container.assistant.context_window.summary import (
-    EARLIER,
-    MARK,
-    render_message,
-)
+from agui_container.assistant.context_window.summary import EARLIER, MARK, render_message
 from agui_container.assistant.context_window.window import ContextBudget, Overflow, Window
 from agui_container.ports import Delta, Item, Prompt, RunContext, TextDelta, UsageDelta
 from agui_container.protocol.errors import AppError, ErrorCode

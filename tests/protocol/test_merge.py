@@ -8,25 +8,11 @@ import json
 from collections.abc import Mapping, Sequence
 
 import pytest
-from ag_ui.core import (
-    AssistantMessage,
-    ImagePart,
-    Message,
-    SystemMessage,
-    TextPart,
-    UrlSource,
-    UserMessage,
-)
+from ag_ui.core import AssistantMessage, ImagePart, Message, SystemMessage, TextPart, UrlSource, UserMessage
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agui_container.conversation.merge import (
-    MAX_TITLE,
-    MergedHistory,
-    dump_message,
-    make_title,
-    merge_history,
-)
+from agui_container.conversation.merge import MAX_TITLE, MergedHistory, dump_message, make_title, merge_history
 from agui_container.protocol.parser import MESSAGE
 
 IMAGE = ImagePart(source=UrlSource(value="https://example.com/a.png", mime_type="image/png"))

@@ -9,11 +9,7 @@ import pytest
 from ag_ui.core import RunAgentInput
 
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.parser import (
-    Request,
-    RunRequest,
-    parse,
-)
+from agui_container.protocol.parser import Request, RunRequest, parse
 from tests.engine.doubles import Json, ask
 
 

@@ -7,18 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.server.sockets.client import (
-    HttpExchange,
-    ask,
-    get,
-    is_last,
-    is_text,
-    post,
-    request,
-    run_input,
-    say,
-    text_of,
-)
+from tests.server.sockets.client import HttpExchange, ask, get, is_last, is_text, post, request, run_input, say, text_of
 from tests.server.sockets.malformed import LARGE, MEGABYTE, NOT_UTF8, assert_discreet, assert_error
 from tests.server.sockets.process import ServerProcess
 from tests.websocket import receive_until, socket_to
