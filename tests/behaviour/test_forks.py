@@ -103,12 +103,6 @@ async def test_a_fork_at_a_call_that_waits_for_approval_is_the_users_turn(connec
     assert await statuses() == ["user_turn", "user_turn"]
 
 
-async def test_a_fork_at_a_call_whose_result_a_run_has_added_is_the_users_turn(connect: Connect) -> None:
-    client = await connect(silent)
-    await store_conversation(store_of(client))
-    assert (await send_command(client, "fork", threadId="t1", messageId="m2"))["status"] == "user_turn"
-
-
 @pytest.mark.parametrize("metadata", [{"durationMs": 0}, {"failed": True}, {"failed": True, "denied": True}])
 async def test_a_result_of_the_server_says_so_on_a_fork_too_which_has_no_runs(connect: Connect, metadata: Json) -> None:
     client = await connect(silent)

@@ -139,17 +139,6 @@ async def test_a_thread_keeps_what_was_said_beside_its_messages(connect: Connect
     assert result["metadata"] == {"seconds": 0.5}
 
 
-async def test_a_thread_can_be_read_as_text(connect: Connect) -> None:
-    client = await connect(silent)
-    await store_conversation(store_of(client), title="Sums")
-    answer = await send_command(client, "transcript", threadId="t1")
-    assert answer["threadId"] == "t1"
-    assert answer["transcript"].splitlines() == [
-        *("Sums", "", "User:", "  calculate 6*7", "", "Assistant:", '  [calls calculate {"expression": "6*7"}]', ""),
-        *("Result of calculate:", "  42", "", "Assistant:", "  The result is 42."),
-    ]
-
-
 async def test_a_title_is_given_and_taken_away(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client))

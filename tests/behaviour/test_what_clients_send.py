@@ -12,9 +12,8 @@ from agui_container.ports import Item, ToolCallDelta
 from agui_container.protocol.a2ui import describe
 from tests.agents.doubles import DONE, ScriptedModel, answering
 from tests.behaviour.client import outcome, text
-from tests.behaviour.conftest import ConnectModel, ServeOver
+from tests.behaviour.conftest import ConnectModel
 from tests.behaviour.conversations import PAINT, ClientThread
-from tests.behaviour.dialogues import ERROR, SUCCESS
 from tests.behaviour.subagents import of_type
 from tests.behaviour.test_threads import wait_for_thread
 from tests.conftest import Connect
@@ -262,10 +261,3 @@ async def test_a_click_after_a_click_without_an_answer_is_another_one(connect: C
         message["id"] = message["id"].replace("r1", "r0")
     found = await given(connect, messages=first, forwardedProps=click)
     assert [message["id"] for message in found["messages"]][-2:] == ["a2ui-r1", "a2ui-result-r1"]
-
-
-async def test_a_blank_message_fails_its_turn_over_every_protocol(serve_over: ServeOver) -> None:
-    dialogue = (await serve_over()).dialogue()
-    blank = await dialogue.say(" ")
-    assert (blank.end, "there is nothing to answer" in str(blank.error)) == (ERROR, True)
-    assert (await dialogue.say("stream 1")).end == SUCCESS
