@@ -154,14 +154,7 @@ def asks(service: Engine) -> Ask:
 
 @dataclass
 class Client:
-    """A client of one thread.
-
-    Attributes:
-        ask: the server.
-        thread_id: id of the thread.
-        events: the events of the last run.
-        questions: ids of all interrupts that were asked, each time that a run asked for them first.
-    """
+    """A client of one thread. ``questions`` are the ids of all interrupts that were asked."""
 
     ask: Ask
     thread_id: str = field(default_factory=lambda: str(uuid.uuid4()))

@@ -17,14 +17,7 @@ NUMBERS = count(1)
 
 @dataclass(frozen=True, slots=True)
 class RequestResult:
-    """The end of a request.
-
-    Attributes:
-        code: empty for a run that has succeeded, or the code of the error.
-        status: the HTTP status.
-        challenge: value of ``WWW-Authenticate``.
-        message: text of the error.
-    """
+    """The end of a request. ``code`` is empty for a run that has succeeded."""
 
     code: str
     status: int

@@ -24,14 +24,7 @@ DESCRIPTORS = 1_000
 
 @dataclass
 class Guarded:
-    """A server that asks for tokens.
-
-    Attributes:
-        app: its application.
-        url: where it is.
-        issuer: whose tokens it takes.
-        clock: its time, and the issuer's.
-    """
+    """A server that asks for tokens of ``issuer``, whose clock is its own."""
 
     app: FastAPI
     url: str

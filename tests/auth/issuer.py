@@ -17,13 +17,7 @@ AUDIENCE = "my-agent"
 
 
 class TestIssuer(LocalIssuer):
-    """An issuer whose answers a test decides.
-
-    Attributes:
-        asked: paths of the requests that came.
-        answers: the answer at a path, where it is not the usual one.
-        is_awake: while it is clear, requests wait.
-    """
+    """An issuer whose answers a test decides. While it is not ``is_awake``, requests wait."""
 
     __test__ = False  # not a class of tests
 

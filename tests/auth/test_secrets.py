@@ -45,13 +45,6 @@ TRACE = {"traceparent": f"00-{'c' * 32}-{'d' * 16}-01", "x-amzn-bedrock-agentcor
 
 @dataclass
 class LeakCheck:
-    """A server, the secrets that were sent to it, and all its responses.
-
-    Attributes:
-        secrets: what must be nowhere.
-        replies: bodies and headers of all responses.
-    """
-
     server: ServerProcess
     issuer: str
     store: Path

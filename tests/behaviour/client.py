@@ -79,14 +79,6 @@ class RunStream(ABC):
 
 
 class Client(ABC):
-    """A client of one server.
-
-    Args:
-        service: the server's engine, for tests of what no client can see.
-        clock: the server's time.
-        headers: what every request carries.
-    """
-
     transport: str
 
     def __init__(self, service: Engine, clock: FakeClock, headers: dict[str, str] | None = None) -> None:

@@ -127,11 +127,7 @@ PROTOCOLS = ["sse", "ws", *GRPC_PROTOCOLS]
 
 @dataclass
 class Site:
-    """A server that is reached over one protocol.
-
-    Attributes:
-        protocol: its name.
-    """
+    """A server that is reached over one protocol."""
 
     protocol: str
     service: Engine

@@ -34,16 +34,7 @@ class PendingCall:
 
 @dataclass
 class Reply:
-    """The messages of the server since the client's last message.
-
-    Attributes:
-        texts: the pieces of its text.
-        end: how it ended.
-        error: the message of an error, for people.
-        code: the error's code, where the protocol has one.
-        asked: the calls that wait for the client.
-        messages: everything that was received.
-    """
+    """The messages of the server since the client's last message. ``code`` is None where the protocol has none."""
 
     texts: list[str] = field(default_factory=list)
     reasoning: str = ""
@@ -63,12 +54,7 @@ class Reply:
 
 
 class Dialogue(ABC):
-    """A client of one thread.
-
-    Attributes:
-        service: the server's engine; None where the server is another process.
-        model: name of the model that the client chooses, where the protocol has a choice; empty for the server's.
-    """
+    """A client of one thread. ``service`` is None where the server is another process."""
 
     def __init__(self, service: Engine | None, thread: str) -> None:
         self.service = service

@@ -67,12 +67,6 @@ class ClientCall(Generic[Out, In]):
 
 
 class GrpcDialogue(Dialogue, Generic[Out, In]):
-    """A thread over a protocol of gRPC.
-
-    Attributes:
-        metadata: of every call.
-    """
-
     def __init__(
         self, service: Engine | None, thread: str, method: StreamStreamMethod[Out, In], metadata: Mapping[str, str]
     ) -> None:
@@ -131,11 +125,7 @@ class GrpcDialogue(Dialogue, Generic[Out, In]):
 
 
 class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
-    """A session of roz. The first message begins it.
-
-    Args:
-        reads_events: True for a client of release 1.0, which reads ``session_event``; False for one of 0.2.
-    """
+    """A session of roz, of release 1.0 where it ``reads_events``. The first message begins it."""
 
     def __init__(
         self, service: Engine | None, thread: str, channel: Channel, headers: Mapping[str, str], *, reads_events: bool

@@ -56,11 +56,7 @@ SUBAGENT = Kind(ag.SubagentStartedEvent, None, ag.SubagentFinishedEvent, "subage
 
 
 class Walk:
-    """One walk. Iterate it, and stop whenever enough has been seen.
-
-    Args:
-        seed: the whole walk follows from it.
-    """
+    """One walk, which follows from its seed. Iterate it, and stop whenever enough has been seen."""
 
     def __init__(self, seed: int) -> None:
         self.rng = Random(seed)  # noqa: S311 - a test's dice

@@ -20,17 +20,8 @@ async def send_at_once(_: bytes) -> None:
 class AsgiExchange:
     """A request and the server's side of its response.
 
-    Args:
-        on_send: awaited with the body of each message before the message counts as written. It may wait, as for a full
-            socket, or raise.
-        takes: decides whether the connection takes a chunk at once. None stands for a server without a direct way.
-        thread: the thread of the run that a POST asks for.
-
-    Attributes:
-        messages: what was sent with ``send``.
-        bodies: what was written, sent or pushed, in order.
-        pushed: number of chunks that were written directly.
-        state: the scope's state, for a response without an application around it.
+    Each message waits for ``on_send`` before it counts as written. ``takes`` decides whether the connection takes a
+    chunk at once; None stands for a server without a direct way.
     """
 
     def __init__(

@@ -19,6 +19,8 @@ from tests.agents.upstream.servers import Event, Server, called, finished, said,
 from tests.contexts import of_type, run_context, run_input
 
 TOOLS = "tests.agents.upstream.pay_tools:pay"
+
+
 def last_role(request: dict[str, object]) -> str:
     messages = request["messages"]
     assert isinstance(messages, list)

@@ -65,17 +65,7 @@ Talk = Callable[[WebSocket], Awaitable[None]]
 
 @dataclass
 class ScriptedContainer:
-    """A container whose answers a test decides.
-
-    Attributes:
-        ping: answer to ``/ping``.
-        answer: answers an invocation.
-        talk: serves a socket, once it is accepted.
-        requests: headers of the invocations and sockets that came.
-        bodies: their bodies.
-        pings: number of pings.
-        is_starting: True answers pings with 503.
-    """
+    """A container whose answers a test decides. While it ``is_starting``, pings get 503."""
 
     ping: Json = field(default_factory=lambda: {"status": "Healthy", "time_of_last_update": 1_700_000_000})
     answer: Answer | None = None
@@ -112,13 +102,7 @@ class ScriptedContainer:
 
 
 class AttachedContainer(ProcessContainer):
-    """A container that runs already. The platform's orders are recorded.
-
-    Attributes:
-        orders: what the platform has told it.
-        exited: completed where the container ends.
-        obeys: False ignores SIGTERM.
-    """
+    """A container that runs already. The platform's orders are recorded, and ignored unless it ``obeys``."""
 
     def __init__(self, port: int) -> None:
         super().__init__([], {})
@@ -158,16 +142,6 @@ class AttachedContainer(ProcessContainer):
 
 @dataclass
 class ServedPlatform:
-    """A platform that is served, and its containers.
-
-    Attributes:
-        url: address of the platform.
-        plane: its data plane.
-        clock: its clock.
-        containers: the containers that it has started.
-        http: a client without credentials.
-    """
-
     url: str
     plane: DataPlane
     clock: MovedClock
@@ -208,14 +182,7 @@ async def short_run(_: Request) -> Response:
 
 @dataclass
 class HeldRun:
-    """A run that begins at once and ends when a test lets it.
-
-    Attributes:
-        rest: its events behind RUN_STARTED.
-        ends: set by the test.
-        has_ended: True once the container has sent the end, or was cancelled before.
-        was_cancelled: True if the container noticed that its reader has gone.
-    """
+    """A run that begins at once and ends when a test lets it."""
 
     rest: bytes = FINISHED
     ends: asyncio.Event = field(default_factory=asyncio.Event)

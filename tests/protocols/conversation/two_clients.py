@@ -30,13 +30,6 @@ DENIED_ELSEWHERE = {**DENIED, "elsewhere": True, "reason": "Another client has d
 
 
 class Clients:
-    """The clients of a server.
-
-    Attributes:
-        service: the engine.
-        grpc: the client over gRPC.
-    """
-
     def __init__(self, service: Engine, grpc: GrpcCaller, http: httpx.AsyncClient) -> None:
         self.service = service
         self.grpc = grpc

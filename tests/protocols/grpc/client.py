@@ -15,13 +15,6 @@ Out = TypeVar("Out", bound=Message)
 
 
 class GrpcCall(Generic[Out, In]):
-    """One call.
-
-    Args:
-        path: ``/package.Service/Method``.
-        oneof: the name of the oneof in what comes.
-    """
-
     def __init__(  # noqa: PLR0913, PLR0917 - a call has so many sides
         self,
         channel: grpc.Channel,

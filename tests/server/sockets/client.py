@@ -66,13 +66,7 @@ class HttpExchange:
 
     @classmethod
     async def open(cls, port: int, sent: bytes, *, window: int | None = None) -> Self:
-        """Connect and send.
-
-        Args:
-            port: where the server listens.
-            sent: the request.
-            window: bytes that the kernel takes while the test does not read.
-        """
+        """Connect and send. The kernel takes ``window`` bytes while the test does not read."""
         sock = socket.socket()
         if window is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)

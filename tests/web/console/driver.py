@@ -79,12 +79,7 @@ def chromium() -> str:
 
 
 class PageServer:
-    """A server that listens on the same port whenever it is started. By default it serves the built-in assistant.
-
-    Args:
-        module: what Python runs, with the argument ``serve``.
-        settings: environment variables.
-    """
+    """A server that listens on the same port whenever it is started. By default it serves the built-in assistant."""
 
     def __init__(self, module: str = "agui_container", **settings: str) -> None:
         port = free_port()
