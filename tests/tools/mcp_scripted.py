@@ -41,7 +41,7 @@ def refused(status: int, code: int | None = None, message: str = "") -> Callable
 
 @dataclass
 class Scripted:
-    """The server, of 2026-07-28 if ``is_newest``, else with sessions. ``refusals`` take the place of answers by method."""
+    """The server, of 2026-07-28 if ``is_newest``, else with sessions. ``refusals`` replace answers by method."""
 
     listing: Callable[[object], Json] = lambda _: {"tools": [ECHO]}
     result: Json = field(default_factory=lambda: {"content": [text("carried out")]})
