@@ -20,7 +20,6 @@ HEADERS = (
     *("authorization", "workloadaccesstoken", "x-amz-bedrock-agentcore-identity-wat", "oauth2callbackurl"),
     *("x-api-key", "x-amzn-bedrock-agentcore-runtime-custom-key"),
 )
-"""Headers with secrets, which an agent may see."""
 
 
 def digest(headers: Mapping[str, str]) -> str:
@@ -50,7 +49,6 @@ AGENTCORE_HEADERS = {
     "tracestate": "vendor=1",
     "baggage": "a=b",
 }
-"""Headers that AgentCore sends."""
 
 
 async def header_agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[str]:

@@ -35,7 +35,6 @@ from tests.server.sockets.process import announced
 
 IN_PROCESS = "offline-inprocess"
 ON_WIRES = ["offline-ws", "bedrock-sse", "openai-sse"]
-"""Each model, and each transport."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -12,7 +12,6 @@ from tests.behaviour.fake_models import ConfiguredModel
 from tests.engine.doubles import Json
 
 PAINT: Json = {"name": "paint", "description": "Paint a wall.", "parameters": {"type": "object"}}
-"""A tool of the client's."""
 
 THREADS = count(1)
 

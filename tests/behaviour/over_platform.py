@@ -24,7 +24,6 @@ from tests.behaviour.server import listening, port_of
 from tests.engine.doubles import FakeClock, Json
 
 PLATFORM_WAYS = ["sse-platform", "ws-platform"]
-"""Ways of a test with the mark ``platform``."""
 
 
 class SseBehindPlatform(OverSse):

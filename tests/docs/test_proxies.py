@@ -33,7 +33,6 @@ SILENCE = 2
 
 KEEPALIVE = 0.25
 COMMENTS = int(SILENCE / KEEPALIVE) + 1
-"""Comments of a silence that is longer than that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ OPENERS: dict[type[BaseEvent], dict[str, str]] = {
     ToolCallChunkEvent: {"tool_call_id": "k", "tool_call_name": "tool"},
     ReasoningMessageChunkEvent: {"message_id": "k"},
 }
-"""Required fields of the first chunk of each kind."""
 each_kind = pytest.mark.parametrize("kind", OPENERS, ids=lambda kind: kind.__name__)
 
 

@@ -30,7 +30,6 @@ SAMPLES: list[Json] = [
     {"command": {"type": "threads.list", "limit": 10}},
     {"type": "ping"},
 ]
-"""One body of each kind."""
 
 NESTED = "nested"
 """Stands for lists in lists, in the encoded body."""
@@ -40,7 +39,6 @@ VALUES: Sequence[object] = (
     NESTED,
     *([], {}, [[]], [None], {"": None}, {"type": "text"}, {"__proto__": {}}, [{"id": "u"}], {"$ref": "#"}),
 )
-"""Values that take the place of others."""
 
 Container = dict[str, object] | list[object]
 

@@ -202,7 +202,6 @@ BRACKETS: dict[type[ag.BaseEvent], tuple[Kind, bool]] = {
     **{kind.end: (kind, False) for kind in (*KINDS, STEP, SUBAGENT)},
     ag.SubagentErrorEvent: (SUBAGENT, False),
 }
-"""Events that open and events that close."""
 
 SPACES: dict[type[ag.BaseEvent], tuple[str, str]] = {
     **{

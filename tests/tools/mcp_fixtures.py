@@ -24,7 +24,6 @@ PROCESS = StdioServer(name="demo", command=sys.executable, args=("-m", "tests.to
 SCRIPT = StdioServer(
     name="demo", command=sys.executable, args=(str(Path(__file__).with_name("mcp_process.py")),), tool_prefix=""
 )
-"""A process that starts at once."""
 
 
 class Time:

@@ -15,7 +15,6 @@ from agui_container.web.commands import THREAD_ROUTES
 from tests.engine.doubles import Json, ask
 
 NAMED = ["tea=assistant"]
-"""Agents with paths of their own."""
 
 
 def http_client_of(app: FastAPI) -> httpx.AsyncClient:
@@ -51,7 +50,6 @@ def values(node: object, key: str) -> Iterator[Any]:
 
 
 CONTRACT = {("POST", "/invocations"), ("GET", "/ws"), ("GET", "/ping")}
-"""Routes of AgentCore's contract."""
 
 
 def test_the_contract_and_the_routes_of_runs_and_threads_are_in_it(document: Json) -> None:

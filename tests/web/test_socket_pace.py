@@ -72,7 +72,6 @@ EVENTS = 1_000
 SCOPE = {"type": "websocket", "path": "/ws", "raw_path": b"/ws", "root_path": "", "query_string": b"", "headers": []}
 
 Sent = list[tuple[float, Json]]
-"""Frames, and when each was sent."""
 
 
 class InstantSelector(selectors.DefaultSelector):

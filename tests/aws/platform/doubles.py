@@ -34,7 +34,6 @@ CONTAINER = Path(__file__).with_name("container.py")
 
 OWN_SERVER = [sys.executable, "-W", "error", "-m", "agui_container", "serve"]
 IMAGE = {"AGUI_ERROR_STATUS": "stream"}
-"""A setting of this server's image."""
 
 
 @asynccontextmanager

@@ -26,7 +26,6 @@ DENIED = {"type": "denied", "approved": False, "reason": "The user has denied th
 CANCELLED = {"type": "denied", "approved": False, "cancelled": True, "reason": "The turn was cancelled."}
 EXPIRED = {"type": "denied", "approved": False, "expired": True, "reason": "Nobody has decided in time."}
 DENIED_ELSEWHERE = {**DENIED, "elsewhere": True, "reason": "Another client has denied the call."}
-"""Outcomes of approvals."""
 
 
 class Clients:

@@ -21,7 +21,6 @@ from tests.sse import http_client
 SECONDS = 400.0
 ASK_FOR_THE_TIME = '[{"tool_pattern": "current_time", "policy": "ask"}]'
 SKILL_WORDS = 100
-"""Words of the server's skill."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ pytestmark = pytest.mark.wire
 INVALID = "RobotoInvalidRequestException"
 
 LOOK: Json = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
-"""A tool of the client."""
 
 
 def texts(held: Json) -> list[str]:

@@ -35,7 +35,6 @@ LONGEST = 50.0
 """Seconds after which whatever holds gives up, so that a failing test leaves nothing behind."""
 
 EXECUTIONS = "TESTS_EXECUTIONS"
-"""The variable that names the file."""
 
 PIECE = 1000
 

@@ -17,7 +17,6 @@ from tests.sse import events_of, take_frames
 
 PATIENCE = 120.0
 POLL = 0.02
-"""SO_LINGER that makes close() send RST."""
 
 _numbers = itertools.count(1)
 _opened: list["HttpExchange"] = []

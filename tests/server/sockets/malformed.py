@@ -43,7 +43,6 @@ SECRETS = (
     "DecodeError",
     "RunAgentInput(",
 )
-"""Marks of exception texts, paths and class names."""
 
 
 def assert_discreet(text: str) -> None:

@@ -21,7 +21,6 @@ pytestmark = pytest.mark.wire
 
 TOKEN = planted("token")
 TOKEN_BASE64 = base64.urlsafe_b64encode(TOKEN.encode()).decode().rstrip("=")
-"""The same as browsers send it."""
 
 
 STARTS = """
@@ -93,7 +92,6 @@ UNREACHABLE = {
         "AGUI_BUS: the bus at 127.0.0.1:1 failed: ConnectionError: Error 111 connecting to 127.0.0.1:1."
     ),
 }
-"""Unreachable stores and buses, with the error that stops the start."""
 
 
 def test_a_store_or_a_bus_that_cannot_be_reached_stops_the_start_with_one_line() -> None:
