@@ -3,7 +3,7 @@
 ``agent`` adds to the offline assistant: ``hold`` (text, silence until ``release RUN``, text),
 ``count N TAG`` (N numbered pieces), ``bulk N`` (N pieces of 1000 characters), ``halves N`` (as
 many, silence until ``release RUN``, as many more), ``tick N`` (N numbered pieces in N hundredths of a second),
-``churn`` (text until ``release churn``), ``leak`` (uses all descriptors up until ``release leak``), ``stall S`` (blocks
+``churn`` (text until ``release churn``), ``stall S`` (blocks
 the event loop for S seconds), and the tool ``block`` (blocks its thread until ``release block``).
 ``blocking`` is a plain generator that blocks its thread for a minute. ``stubborn`` ignores its cancellation, and
 ``threaded`` waits for a thread of Python's own that goes on for a minute. ``leaving`` holds its run for the text
@@ -117,16 +117,6 @@ async def churn(_: str) -> AsyncIterator[Item]:
         await asyncio.sleep(0.01)
 
 
-async def leak(_: str) -> AsyncIterator[Item]:
-    with contextlib.ExitStack() as files:
-        with contextlib.suppress(OSError):
-            while True:
-                files.callback(os.close, os.open(os.devnull, os.O_RDONLY))
-        yield "exhausted "
-        await wait_for_release("leak")
-    yield "closed"
-
-
 async def stall(seconds: str) -> AsyncIterator[Item]:
     yield "before "
     time.sleep(float(seconds))  # noqa: ASYNC251 - the mistake that people make
@@ -136,7 +126,6 @@ COMMANDS: dict[str, Callable[[str], AsyncIterator[Item]]] = {
     "bulk": bulk,
     "churn": churn,
     "count": count,
-    "leak": leak,
     "release": release,
     "stall": stall,
     "tick": tick,
