@@ -149,6 +149,12 @@ async def test_the_ids_of_a_run_begin_another_run_for_another_principal(
     await check_untouched(everything, before)
 
 
+async def test_each_principal_has_tokens_of_its_own(guard: Guard) -> None:
+    guarded = await guard(principal_tokens=1)
+    results = [await guarded.ask("sse", guarded.token(name)) for name in ("alice", "alice", "bob")]
+    assert [result.code for result in results] == ["", "RATE_LIMIT_EXCEEDED", ""]
+
+
 async def test_an_agent_is_told_the_principal(guard: Guard) -> None:
     guarded = await guard(agent="tests.auth.agents:principal_agent")
     async with http_client(guarded.url, authorization(guarded.token("carol", tenant="t7"))) as http:

@@ -231,9 +231,9 @@ class TurnJournal:
             self.ctx.background(self._put_logged([(undone, until)]))
         return undone
 
-    async def reopen(self, note: CallNote) -> None:
-        """Store new questions of a claimed call."""
-        await self._put([(note, self._until)])
+    async def reopen(self, note: CallNote) -> bool:
+        """Store new questions of a call. Return True if the thread exists."""
+        return await self._put([(note, self._until)])
 
     # --- the end of the run ---
 
@@ -293,16 +293,15 @@ class TurnJournal:
         kept = [*((note, until) for note in notes), *((note, self.time_after(2)) for note in past)]
         await self._put([*kept, *dropped])
 
-    async def _put(self, notes: Collection[tuple[Note, float | None]]) -> None:
-        """Store notes, each with the time at which it expires, in one write."""
+    async def _put(self, notes: Collection[tuple[Note, float | None]]) -> bool:
+        """Store notes, each with the time at which it expires, in one write. Return True if the thread exists."""
         thread, kind = self._journal.scope_of(self.ctx)
         records = [
             ThreadNote(kind, note.id, dump_note(note), until, is_settled=note.is_settled and bool(note.interrupts))
             for note, until in notes
         ]
-        if records:
-            with store_errors_as_app_errors():
-                await wait_for_store(lambda: self._journal.store.put_notes(thread, records))
+        with store_errors_as_app_errors():
+            return not records or await wait_for_store(lambda: self._journal.store.put_notes(thread, records))
 
     async def _put_logged(self, notes: Collection[tuple[Note, float | None]]) -> None:
         try:
