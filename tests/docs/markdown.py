@@ -1,4 +1,4 @@
-"""As much of Markdown as the tests of documents read: fenced blocks, and the prose between them."""
+"""As much of Markdown as the documents use: fenced blocks, tables and code spans."""
 
 import re
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+SPAN = re.compile(r"`([^`\n]+)`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +47,27 @@ class Document:
     @property
     def prose(self) -> str:
         return FENCE.sub("", self.text)
+
+    @property
+    def spans(self) -> list[str]:
+        return SPAN.findall(self.prose)
+
+    def table(self, first_column: str, after: str = "") -> list[list[str]]:
+        lines = iter(self.prose[self.prose.index(after) :].splitlines())
+        for line in lines:
+            if " ".join(line.split()).startswith(f"| {first_column} |"):
+                break
+        else:
+            raise AssertionError(f"{self.name} has no table of {first_column!r}")
+        next(lines)
+        rows = []
+        for line in lines:
+            if not line.startswith("|"):
+                break
+            rows.append([cell.strip() for cell in line.strip("|").split(" | ")])
+        return rows
+
+
+def code(cell: str) -> str:
+    found = SPAN.fullmatch(cell)
+    return found[1] if found else cell
