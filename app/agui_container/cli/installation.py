@@ -83,7 +83,7 @@ async def check_installation(_: Settings) -> Findings:
         return
     pip = await asyncio.create_subprocess_exec(sys.executable, "-I", "-m", "pip", *DRY_RUN, stdout=PIPE, stderr=PIPE)
     try:
-        _, errors = await pip.communicate()
+        errors = (await pip.communicate())[1]
     finally:
         if pip.returncode is None:
             pip.kill()
