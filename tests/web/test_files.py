@@ -120,7 +120,8 @@ async def test_a_file_is_its_owners_alone() -> None:
             answer = await http.request(method, f"/files/{file_id}", headers=yours)
             assert (answer.status_code, "FILE_NOT_FOUND" in answer.text) == (404, True)
         assert (await http.get(f"/files/{file_id}", headers=mine)).status_code == 200
-        assert (await http.delete(f"/files/{file_id}", headers=mine)).json() == {"id": file_id, "deleted": True}
+        gone = {"id": file_id, "fileId": file_id, "deleted": True}
+        assert (await http.delete(f"/files/{file_id}", headers=mine)).json() == gone
         assert (await http.get(f"/files/{file_id}", headers=mine)).status_code == 404
 
 

@@ -113,7 +113,7 @@ class Files:
                 with store_errors_as_app_errors():
                     if not await self._place().delete(caller.owner, command.file_id):
                         raise file_not_found()
-                return {"id": command.file_id, "deleted": True}
+                return {"id": command.file_id, "fileId": command.file_id, "deleted": True}
 
     async def forget_thread(self, thread: ThreadKey) -> None:
         """Delete the files that this thread names alone. Raises ``StoreUnavailable``."""
@@ -157,4 +157,5 @@ def _handles(data: bytes) -> Iterator[str]:
 
 
 def _view(head: FileHead) -> View:
-    return {"id": head.id, "name": head.name, "mimeType": head.mime_type}
+    """Give the id under the name that commands take, too: a frame of a socket has the request's ``id``."""
+    return {"id": head.id, "fileId": head.id, "name": head.name, "mimeType": head.mime_type}

@@ -103,7 +103,9 @@ async def test_a_large_file_is_uploaded_once_where_there_is_a_place_for_it(url: 
     async with Session(url) as session:
         await session.send_text("look", files=[PNG, tmp_path / "page.pdf"]).run()
         await session.refresh()
-        _, inline, named = session.messages[0].content or ()
+        content = session.messages[0].content
+        assert isinstance(content, list)
+        _, inline, named = content
         assert (inline.source.type, named.source.type) == ("data", "file")  # type: ignore[union-attr]
         stored = await session.command("files.get", fileId=named.source.value)  # type: ignore[union-attr]
         assert (stored["name"], stored["mimeType"], stored["bytes"]) == ("page.pdf", "application/pdf", 70_004)

@@ -34,11 +34,8 @@ SIGNATURES = (
 )
 """First bytes of the types that are told apart without a name."""
 
-KINDS: dict[str, type[ImagePart | AudioPart | VideoPart | DocumentPart]] = {
-    "image": ImagePart,
-    "audio": AudioPart,
-    "video": VideoPart,
-}
+Media = ImagePart | AudioPart | VideoPart | DocumentPart
+KINDS: dict[str, type[Media]] = {"image": ImagePart, "audio": AudioPart, "video": VideoPart}
 
 INLINE = 4 * 65_536 // 3
 """Characters of base64 up to which a file stays in its message."""
@@ -98,7 +95,7 @@ async def _uploaded(part: ContentPart, server: Server) -> ContentPart:
     name = part.metadata.get("filename") if isinstance(part.metadata, dict) else None
     data, mime = part.source.value, part.source.mime_type
     stored = await server.command("files.put", data=data, mimeType=mime, name=str(name or "")[-200:])
-    source = FileSource(value=str(stored["id"]), provider="agui", mime_type=mime)
+    source = FileSource(value=str(stored["fileId"]), provider="agui", mime_type=mime)
     return part.model_copy(update={"source": source})
 
 
