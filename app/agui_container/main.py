@@ -45,6 +45,7 @@ from agui_container.run.cluster import Cluster
 from agui_container.run.policy import CapacityLimits, IdentityLimits, OnBusy, OnDisconnect, Policy
 from agui_container.runtime.log_values import format_fields
 from agui_container.settings import (
+    Auth,
     LimitBy,
     Scope,
     Settings,
@@ -297,7 +298,7 @@ def build_service(settings: Settings, agent_object: object = None) -> Engine:
         name_of=namer_of(agent, settings.agent),
         files=file_store,
         has_other_work=sdk_tasks_of(modules_of(settings, agent_object)),
-        answer_app=app_requests(settings, factory.sources),
+        answer_app=app_requests(settings, cluster.store, factory.sources),
     )
 
 
@@ -334,7 +335,15 @@ def build_cluster(settings: Settings, clock: Clock) -> Cluster:
         clock,
         durable=is_durable(store_url),
         new_id=new_id,
+        day_tokens=day_tokens(settings),
     )
+
+
+def day_tokens(settings: Settings) -> int:
+    if settings.principal_tokens and settings.auth is Auth.NONE:
+        logger.warning("AGUI_PRINCIPAL_TOKENS has no effect reason='AGUI_AUTH is none, so callers have no principal'")
+        return 0
+    return settings.principal_tokens
 
 
 def build_files(settings: Settings, cluster: Cluster) -> FileStore | None:

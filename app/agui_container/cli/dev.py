@@ -7,11 +7,15 @@ Rules:
 - A server that could not start is started again after the next change. Meanwhile the page shows why.
 - Threads are in the database of the project, unless a setting names a store, so they survive a restart.
 - Without a setting, only programs of this machine can connect.
+- A run that a restart ends says which files have changed.
 """
 
+import ctypes
+import multiprocessing
 import socket
 import sys
 import webbrowser
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +24,7 @@ import uvicorn
 from uvicorn.supervisors.watchfilesreload import WatchFilesReload
 
 from agui_container import logging as logs
-from agui_container.cli.dev_errors import show_load_error, with_traceback
+from agui_container.cli.dev_errors import Changed, describe_dev_failure, show_load_error
 from agui_container.cli.failure import CommandFailed
 from agui_container.cli.listening import listen
 from agui_container.cli.options import agent_argument, config_option, host_option, port_option
@@ -32,6 +36,9 @@ from agui_container.settings_sources import CONFIG_FILE, load_with_origins
 
 NOT_WATCHED = {"__pycache__", "node_modules", "site-packages", "venv"}
 """Folders of tools, beside those whose names begin with a dot."""
+
+CHANGED_BYTES = 1_000
+"""Bytes of the names of changed files that a server can read."""
 
 
 @click.command()
@@ -58,12 +65,37 @@ def dev(agent: str | None, host: str | None, port: int | None, config: Path | No
     describe(agent or settings.agent, page_of(listener), store or place_of_threads(settings, origins["store"]))
     if opens and settings.console:
         webbrowser.open(page_of(listener))
-    target = partial(serve_child, agent, config, host=address, store=store)
-    watch(WatchFilesReload(reload_config(config, settings), target, [listener]))
+    changed: Changed = multiprocessing.get_context("spawn").RawArray(ctypes.c_char, CHANGED_BYTES)
+    target = partial(serve_child, agent, config, host=address, store=store, changed=changed)
+    watch(Reloader(reload_config(config, settings), target, [listener], changed))
     return 0
 
 
-def watch(reloader: WatchFilesReload) -> None:
+class Reloader(WatchFilesReload):
+    """uvicorn's reloader, which lets the server that it ends read the names of the changed files in ``changed``."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        target: Callable[[list[socket.socket] | None], None],
+        sockets: list[socket.socket],
+        changed: Changed,
+    ) -> None:
+        super().__init__(config, target, sockets)
+        self._changed = changed
+
+    def should_restart(self) -> list[Path] | None:
+        paths = super().should_restart()
+        names = ", ".join(sorted(path.name for path in paths or ()))
+        self._changed.value = names.encode(errors="replace")[:CHANGED_BYTES]
+        return paths
+
+    def restart(self) -> None:
+        super().restart()
+        self._changed.value = b""
+
+
+def watch(reloader: Reloader) -> None:
     """Serve and restart until SIGTERM or SIGINT. Raises ``CommandFailed`` if the system cannot watch the files."""
     try:
         reloader.run()
@@ -93,7 +125,13 @@ def place_of_threads(settings: Settings, origin: str) -> str:
 
 
 def serve_child(
-    agent: str | None, config: Path | None, *, host: str, store: str | None, sockets: list[socket.socket]
+    agent: str | None,
+    config: Path | None,
+    *,
+    host: str,
+    store: str | None,
+    changed: Changed,
+    sockets: list[socket.socket],
 ) -> None:
     """Serve in a child process until the next change."""
     status = run_server(
@@ -101,7 +139,7 @@ def serve_child(
         config=config,
         sockets=sockets,
         on_load_error=partial(show_load_error, sockets=sockets),
-        describe_failure=with_traceback,
+        describe_failure=partial(describe_dev_failure, changed),
         host=host,
         store=store,
     )

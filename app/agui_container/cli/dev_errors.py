@@ -4,6 +4,7 @@ Rule: only ``agui dev`` does so, because the text of an exception may hold secre
 """
 
 import socket
+from typing import Protocol
 
 import uvicorn
 from starlette.applications import Starlette
@@ -24,9 +25,17 @@ REFRESH = {"Refresh": "2"}
 PATHS = "/{path:path}"
 
 
-def with_traceback(error: BaseException) -> AppError:
-    """Return what clients read of an exception of the agent, with its traceback."""
+class Changed(Protocol):
+    """Memory that the watching process shares with the server: names of the files for which it restarts, or nothing."""
+
+    value: bytes
+
+
+def describe_dev_failure(changed: Changed, error: BaseException) -> AppError:
+    """Return what clients read of an exception of the agent, with its traceback, or of a restart."""
     described = describe_failure(error)
+    if described.code is ErrorCode.SHUTTING_DOWN and changed.value:
+        return AppError(described.code, f"restarted: {changed.value.decode(errors='replace')} changed")
     if described.code is not ErrorCode.AGENT_ERROR or (described is error and error.__cause__ is None):
         return described  # a message that the agent has chosen
     return AppError(described.code, f"{described.message}\n\n{mask_passwords(format_exception(error))}")

@@ -7,7 +7,7 @@ events of runs have no limit here, because only a store that outlives the proces
 import logging
 import secrets
 from bisect import bisect_left, insort
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from operator import itemgetter
 from typing import Generic, TypeVar
@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agui_container.ports.records import (
+    DAY,
     Change,
     RunKey,
     RunRecord,
@@ -84,6 +85,18 @@ class SortedGroups(Generic[E]):
         entries = self._groups.get(group, [])
         end = len(entries) if below is None else bisect_left(entries, below, key=position_of)
         return (entries[at] for at in range(end - 1, -1, -1))
+
+
+class TokenCounter:
+    """Tokens of owners on the last day that was asked for."""
+
+    def __init__(self) -> None:
+        self._day, self._tokens = 0.0, Counter[str]()
+
+    def of_day(self, now: float) -> Counter[str]:
+        if now // DAY != self._day:
+            self._day, self._tokens = now // DAY, Counter()
+        return self._tokens
 
 
 class MemoryRun(Struct, eq=False):
@@ -165,6 +178,7 @@ class MemoryData:
         self.threads: OrderedDict[ThreadKey, MemoryThread] = OrderedDict()
         self.threads_by_owner = SortedGroups[MemoryThread]()
         self.runs: OrderedDict[RunKey, MemoryRun] = OrderedDict()
+        self.tokens = TokenCounter()
         self.notes = MemoryNotes(bounds.note_bytes, bounds.noted_threads)
         self._record_eviction = EvictionQueue[RunKey](bounds.records)
         self.eviction = EvictionQueue[ThreadKey](bounds.threads, bounds.thread_bytes)

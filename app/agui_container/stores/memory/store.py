@@ -14,6 +14,7 @@ from agui_container.ports.records import (
     Busy,
     Change,
     Claim,
+    DayTokens,
     Ending,
     Exists,
     Lease,
@@ -157,6 +158,8 @@ class MemoryStore:
         thread.touch(record)
         self._data.change(thread, ending.change)
         self._data.evict_records()
+        if ending.tokens:
+            self._data.tokens.of_day(self._now())[run.owner] += ending.tokens
 
     def _owned_run(self, key: RunKey, replica: str) -> MemoryRun:
         run = self._data.runs.get(key)
@@ -219,6 +222,10 @@ class MemoryStore:
     async def envelopes(self, run: RunKey, after: int) -> Sequence[Envelope]:
         stored = self._data.runs.get(run)
         return [] if stored is None else envelopes_page(stored.envelopes, after)
+
+    async def tokens(self, owner: str) -> DayTokens:
+        now = self._now()
+        return DayTokens(self._data.tokens.of_day(now)[owner], now)
 
     # --- threads ---
 

@@ -9,15 +9,17 @@ from functools import cache
 from typing import Any
 
 from ag_ui.core import EventType
-from sqlalchemy import ColumnElement, Row, bindparam, delete, func, select, update
+from sqlalchemy import ColumnElement, Insert, Row, bindparam, case, delete, func, select, update
 from sqlalchemy import insert as plain_insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.dml import ReturningInsert
 
 from agui_container.ports.records import (
+    DAY,
     Begun,
     Busy,
     Claim,
+    DayTokens,
     Ending,
     Exists,
     Lease,
@@ -43,7 +45,7 @@ from agui_container.stores.sql.rows import (
     run_record,
     touch,
 )
-from agui_container.stores.sql.schema import ENVELOPES, RUNS, THREADS, digest_of, insert
+from agui_container.stores.sql.schema import ENVELOPES, RUNS, THREADS, TOKENS, digest_of, insert
 from agui_container.stores.sql.threads import read_thread
 
 RunRow = Row[*tuple[Any, ...]]
@@ -167,8 +169,12 @@ async def _activate(connection: AsyncConnection, claim: Claim, thread: int, now:
 
 async def finish(
     connection: AsyncConnection, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending
-) -> None:
-    """Store the last envelopes, the ending and the change of the thread. Raises ``LeaseLost``."""
+) -> bool:
+    """Store the last envelopes, the ending and the change of the thread. Return False if they were stored before.
+
+    Raises:
+        LeaseLost: the run belongs to another replica or has ended otherwise.
+    """
     end = {"status": ending.status, "ended_at": ending.ended_at, "usage": ending.usage, "error": ending.error}
     thread = await lock_thread(connection, run.thread)
     if thread is None:
@@ -179,12 +185,38 @@ async def finish(
             raise LeaseLost(run.run_id)
         if not record.is_open:
             if (record.status, record.ended_at) == (ending.status, ending.ended_at):
-                return
+                return False
             raise LeaseLost(run.run_id)
         await write_envelopes(connection, run, replica, unpersisted(record, envelopes), **end)
     turn = {} if ending.turn is None else {"status": ending.turn}
     revision = await touch(connection, thread, changed_at=ending.ended_at, **turn)
     await apply_change(connection, thread, revision, ending.change)
+    return True
+
+
+async def add_tokens(connection: AsyncConnection, owner: str, tokens: int, now: Now) -> None:
+    day = int(await _read_time(connection, now) // DAY)
+    row = {"digest": digest_of(owner), "day": day, "tokens": tokens}
+    await connection.execute(_token_upsert(connection.dialect.name), row)
+
+
+@cache
+def _token_upsert(dialect: str) -> Insert:
+    """Return the statement that adds to the tokens of a day, or replaces those of another day."""
+    new = insert(dialect, TOKENS)
+    before = case((TOKENS.c.day == new.excluded.day, TOKENS.c.tokens), else_=0)
+    values = {"day": new.excluded.day, "tokens": before + new.excluded.tokens}
+    return new.on_conflict_do_update(index_elements=["digest"], set_=values)
+
+
+async def read_tokens(connection: AsyncConnection, owner: str, now: Now) -> DayTokens:
+    at = await _read_time(connection, now)
+    of_day = select(TOKENS.c.tokens).where(TOKENS.c.digest == digest_of(owner), TOKENS.c.day == int(at // DAY))
+    return DayTokens(await connection.scalar(of_day) or 0, at)
+
+
+async def _read_time(connection: AsyncConnection, now: Now) -> float:
+    return await connection.scalar(select(now)) or 0.0
 
 
 async def forget(connection: AsyncConnection, ended_before: float, limit: int) -> int:

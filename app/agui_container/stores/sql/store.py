@@ -18,6 +18,7 @@ from agui_container.ports.records import (
     Begun,
     Busy,
     Claim,
+    DayTokens,
     Ending,
     Exists,
     Lease,
@@ -120,7 +121,8 @@ class SqlStore:
     @uncancellable
     async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
         async with self._database.write_transaction() as connection:
-            await runs.finish(connection, run, replica, envelopes, ending)
+            if await runs.finish(connection, run, replica, envelopes, ending) and ending.tokens:
+                await runs.add_tokens(connection, run.owner, ending.tokens, self._time())
 
     @uncancellable
     async def renew(self, replica: str, lease: float, progress: Sequence[RunProgress] = ()) -> Sequence[Lease]:
@@ -168,6 +170,11 @@ class SqlStore:
     async def envelopes(self, run: RunKey, after: int) -> Sequence[Envelope]:
         async with self._database.read_transaction() as connection:
             return await runs.read_envelopes(connection, run, after)
+
+    @uncancellable
+    async def tokens(self, owner: str) -> DayTokens:
+        async with self._database.read_transaction() as connection:
+            return await runs.read_tokens(connection, owner, self._time())
 
     # --- threads ---
 

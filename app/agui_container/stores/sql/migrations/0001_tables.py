@@ -1,4 +1,4 @@
-"""Create the tables of runs, threads, messages, notes and files."""
+"""Create the tables of runs, threads, messages, notes, tokens and files."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -19,6 +19,7 @@ def upgrade() -> None:
     envelopes()
     messages()
     notes()
+    tokens()
     files()
 
 
@@ -138,6 +139,17 @@ def notes() -> None:
         sa.ForeignKeyConstraint(["thread"], ["threads.number"], ondelete="CASCADE", name="notes_of_thread"),
     )
     op.create_index("notes_by_until", "notes", ["until"])
+
+
+def tokens() -> None:
+    """Create the table of owners' tokens of a day."""
+    op.create_table(
+        "tokens",
+        sa.Column("digest", sa.LargeBinary, nullable=False),
+        sa.Column("day", sa.BigInteger, nullable=False),
+        sa.Column("tokens", sa.BigInteger, nullable=False),
+        sa.PrimaryKeyConstraint("digest", name="tokens_pk"),
+    )
 
 
 def files() -> None:
