@@ -24,6 +24,7 @@ from ag_ui.core import (
 from agui_client.backoff import Retry
 from agui_client.caller import Caller
 from agui_client.client_tools import ClientToolResult
+from agui_client.content import uploaded
 from agui_client.errors import Declined, RunFailedError
 from agui_client.events import ToolCallEvent
 from agui_client.feedback import Feedback
@@ -120,7 +121,7 @@ class Session(SessionState):
             session.state = None  # the thread's own counts
         try:
             if load_messages:
-                await session._load()
+                await session.refresh()
         except BaseException:
             await session.aclose()
             raise
@@ -159,7 +160,7 @@ class Session(SessionState):
         Raises:
             TimeoutError: ``timeout`` is over. It is a ``ConnectionLostError`` if there is no connection then.
             RunFailedError: the run ended with RUN_ERROR.
-            RunRefusedError: the server refused the run. The next ``run()`` sends it again.
+            RunRefusedError: the server refused the run or a file. The next ``run()`` sends it again.
             ConnectionLostError: the server could not be reached, or cannot continue the run.
         """
         self._failure = None  # of an earlier run
@@ -196,7 +197,8 @@ class Session(SessionState):
         deadline = _deadline(timeout)
         await self._acquire()
         try:
-            reader = await self._open_run()
+            async with self._until(deadline, timeout):
+                reader = await self._open_run()
             if reader is None:
                 return
             async with aclosing(reader.events()) as events:
@@ -256,13 +258,21 @@ class Session(SessionState):
         """Return the reader of the open run, or of the next one. None if it is not the agent's turn."""
         if self._reader is not None and not self._reader.has_ended:
             return self._reader
-        if not self._draft.is_due:
+        if self._draft.is_due:
+            await self._upload(self._draft.messages)
+        if not self._draft.is_due:  # perhaps cancelled meanwhile
             self._is_reading = False
             return None
         run_id = str(uuid4())
         self._reader = RunReader(self._server, self.thread_id, run_id, self._run_input(run_id))
         self._is_reading = True
         return self._reader
+
+    async def _upload(self, messages: list[Message]) -> None:
+        for at, message in enumerate(messages):
+            messages[at] = sent = await uploaded(message, self._server)
+            if sent is not message:
+                self._replace(sent if it.id == sent.id else it for it in self.messages)
 
     def _applied(self, event: BaseEvent) -> BaseEvent:
         self.apply(event)
@@ -315,10 +325,10 @@ class Session(SessionState):
     async def refresh(self) -> Self:
         """Take over what has changed in the thread since the last time. Raises as ``command``."""
         if self._continuation_token is None:
-            await self._load()
+            thread = await self.command("threads.get", threadId=self.thread_id)
         else:
-            since = self._continuation_token
-            await self._take(await self.command("threads.delta", threadId=self.thread_id, since=since))
+            thread = await self.command("threads.delta", threadId=self.thread_id, since=self._continuation_token)
+        await self._take(thread)
         return self
 
     async def fork(self, message: str | int) -> Self:
@@ -356,9 +366,6 @@ class Session(SessionState):
     async def delete(self) -> None:
         """Delete the thread at the server, and cancel its active run. Raises as ``command``."""
         await self.command("threads.delete", threadId=self.thread_id)
-
-    async def _load(self) -> None:
-        await self._take(await self.command("threads.get", threadId=self.thread_id))
 
     async def _take(self, thread: Frame) -> None:
         """Take over a thread, or the changes of one."""
