@@ -13,7 +13,7 @@ from ag_ui.core import RunAgentInput
 from agui_container.agents.as_agent import ThreadAgent, as_agent
 from agui_container.ports import Caller, Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.daemon_threads import DaemonThreadPool
+from agui_container.threads import DaemonThreadPool
 from tests.contexts import collect_items, run_context, run_input
 
 WAIT = 120

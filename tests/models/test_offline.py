@@ -26,7 +26,7 @@ from agui_container.models.offline import (
     make_plan,
 )
 from agui_container.ports import Delta, Prompt, TextDelta, ToolCallDelta
-from agui_container.runtime.offload import LARGE_BYTES
+from agui_container.threads import LARGE_BYTES
 from tests.contexts import run_input
 
 BUILTIN = ("calculate", "current_time")

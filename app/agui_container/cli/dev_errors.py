@@ -13,10 +13,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from agui_container.cli.own_pages import OwnPagesOnly, refusal
+from agui_container.log_values import mask_passwords
 from agui_container.protocol.errors import ERRORS, AppError, ErrorCode
 from agui_container.run.terminal_events import describe_failure
 from agui_container.run.user_code import format_exception
-from agui_container.runtime.log_values import mask_passwords
 
 REFRESH = {"Refresh": "2"}
 """Lets a browser ask again, until the agent can be loaded."""

@@ -24,8 +24,8 @@ from agui_container.cli.checks.storage import check_bus, check_store
 from agui_container.cli.config import MASK
 from agui_container.cli.options import agent_argument, config_option
 from agui_container.cli.serve import make_current_folder_importable
+from agui_container.log_values import mask_passwords
 from agui_container.main import build_app
-from agui_container.runtime.log_values import mask_passwords
 from agui_container.settings import Settings, SettingsError
 from agui_container.settings_sources import load_with_origins
 from agui_container.tools.loader import ToolLoadError

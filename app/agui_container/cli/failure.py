@@ -5,7 +5,7 @@ from typing import IO, Any
 import click
 
 from agui_container.cli.control_characters import without_controls
-from agui_container.runtime.log_values import mask_passwords
+from agui_container.log_values import mask_passwords
 
 
 class CommandFailed(click.ClickException):

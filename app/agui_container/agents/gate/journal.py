@@ -43,6 +43,7 @@ from agui_container.agents.gate.calls import (
 )
 from agui_container.conversation.questions import journal_kind
 from agui_container.conversation.stored_parts import CUT_OFF
+from agui_container.log_values import format_fields
 from agui_container.ports import RunContext
 from agui_container.ports.records import ThreadKey, ThreadNote
 from agui_container.ports.store import (
@@ -52,7 +53,6 @@ from agui_container.ports.store import (
     wait_for_store,
 )
 from agui_container.protocol.errors import AppError
-from agui_container.runtime.log_values import format_fields
 from agui_core.turns import ends_with_question
 
 NOT_STARTED = "Error: this call was cancelled before it was started."

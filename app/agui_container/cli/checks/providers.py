@@ -10,9 +10,9 @@ from ag_ui.core import UserMessage
 from agui_container.cli.checks.finding import CheckStatus, Finding, reason_of
 from agui_container.cli.checks.machine import uses_aws
 from agui_container.ports import Model, ToolError
+from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.model import Prompt
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.aclosing import maybe_aclosing
 from agui_container.settings import ASSISTANT, Settings
 from agui_container.tools.mcp import McpConfigError, parse_servers
 from agui_container.tools.mcp.servers import Server

@@ -107,7 +107,8 @@ class Database:
         """Start ``work`` as a task. ``aclose`` waits for it."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._discard_task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(mark_retrieved)
         return task
 
     async def with_timeout(self, future: asyncio.Future[T]) -> T:
@@ -116,11 +117,6 @@ class Database:
         if not done:
             raise StoreUnavailable(f"{self._name} did not answer within {self._timeout:g} seconds")
         return future.result()
-
-    def _discard_task(self, task: asyncio.Task[object]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # marks it as retrieved, because the caller may have been cancelled
 
     @asynccontextmanager
     async def read_transaction(self) -> AsyncIterator[AsyncConnection]:
@@ -206,6 +202,12 @@ class Database:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=min(self._timeout, TIMEOUT_SECONDS))
         await self._engine.dispose()
+
+
+def mark_retrieved(future: asyncio.Future[T]) -> None:
+    """Mark an exception as retrieved, which asyncio would log otherwise: the caller may have been cancelled."""
+    if not future.cancelled():
+        future.exception()
 
 
 def file_id(file: Path) -> tuple[int, int] | None:
