@@ -221,6 +221,7 @@ class Settings(BaseModel):
     error_status: Literal["http", "stream"] = "http"
     run_timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 3300.0
     run_tokens: Annotated[int, Field(ge=0)] = 0
+    principal_tokens: Annotated[int, Field(ge=0)] = 0
     model_prices: JsonText = "{}"
     keepalive: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 15.0
     store: SecretStr = SecretStr("memory")

@@ -30,6 +30,11 @@ def test_settings_that_do_not_belong_together_stop_the_start(settings: dict[str,
         build_app(Settings.model_validate(settings))
 
 
+def test_tokens_of_principals_say_that_there_are_none(caplog: pytest.LogCaptureFixture) -> None:
+    build_app(Settings(principal_tokens=1))
+    assert "AGUI_PRINCIPAL_TOKENS has no effect" in caplog.text
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "agent.example", ""])  # noqa: S104 - not bound
 def test_a_server_that_everybody_shares_says_so_once(host: str, caplog: pytest.LogCaptureFixture) -> None:
     warn_if_shared(Settings(host=host, scope=Scope.NONE))

@@ -24,6 +24,7 @@ from agui_container.ports.records import (
     Busy,
     Change,
     Claim,
+    DayTokens,
     Ending,
     Exists,
     Lease,
@@ -260,6 +261,9 @@ class Store(NoteStore, Protocol):
 
         The result is empty if there are no such envelopes or they were removed.
         """
+
+    async def tokens(self, owner: str) -> DayTokens:
+        """Return the tokens of the endings of this day, also those of threads that were deleted since."""
 
     # --- threads ---
 

@@ -162,7 +162,7 @@ class Leases:
         last.append(RunErrorEvent(message=error.message, code=error.code))
         missing = number_events(key.run_id, len(envelopes), last)
         ending = lost_run_ending(record, now, recovered, error)
-        await cluster.store.finish(key, cluster.replica, missing, ending)
+        await cluster.finish(key, missing, ending)
         await cluster.publish(key, missing)
 
     async def _listen(self) -> None:

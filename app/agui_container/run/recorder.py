@@ -161,19 +161,18 @@ class RunRecorder:
     async def _store_batch(self, log: EventLog) -> bool:
         self._is_dirty, ending = False, self._ending
         envelopes = log.unstored().envelopes() if self.cluster.durable else []
-        store, replica = self.cluster.store, self.cluster.replica
         if ending is not None and (not envelopes or envelopes[-1].seq == len(log)):
-            await store.finish(self.key, replica, envelopes, await self._with_notes(ending))
+            await self.cluster.finish(self.key, envelopes, await self._with_notes(ending))
             log.advance(len(envelopes))
         elif ending is not None and self.backlog_error is not None and log.stored and self._is_store_exact:
             envelopes, ending = await self._early_end(log, ending, self.backlog_error)
-            await store.finish(self.key, replica, envelopes, ending)
+            await self.cluster.finish(self.key, envelopes, ending)
             log.replace_unread(envelopes)
         else:
             ending = None
             if envelopes:
                 self._is_store_exact = False
-                await store.append(self.key, replica, envelopes)
+                await self.cluster.store.append(self.key, self.cluster.replica, envelopes)
                 self._is_store_exact = True
                 log.advance(len(envelopes))
             if self._ending is not None or log.stored < len(log):

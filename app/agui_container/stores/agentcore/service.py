@@ -16,6 +16,7 @@ Source: botocore's service model ``bedrock-agentcore``, and its patterns of ``Ac
 
 import asyncio
 import hashlib
+import json
 import logging
 import os
 import re
@@ -28,7 +29,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct
 
 from agui_container.log_values import format_fields
-from agui_container.ports.records import StoredMessage, ThreadKey
+from agui_container.ports.records import Ending, RunKey, StoredMessage, ThreadKey
 from agui_container.ports.store import StoreUnavailable
 from agui_container.stores.agentcore.turn_events import (
     Event,
@@ -202,6 +203,9 @@ MAX_READ = 64_000_000
 MAX_SESSIONS = 1_000
 """Maximum number of an owner's threads in a list. Threads that are not in memory are read for the list."""
 
+TOKENS = "agui.tokens"
+"""Name in the metadata of an event with the tokens of a run."""
+
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
@@ -267,6 +271,21 @@ class MemoryService:
             await self.call(partial(self._delete_event, thread, name))
         return bool(ids)
 
+    async def add_tokens(self, run: RunKey, ending: Ending, at: float) -> None:
+        """Write the tokens of a run. A failure is logged, because the run has its end already."""
+        name, tokens = digest(json.dumps([*run, ending.ended_at])), str(ending.tokens)
+        part = TurnPart(name, [{"blob": tokens}], {TOKENS: {"stringValue": tokens}})
+        try:
+            await self.call(partial(self._client.create, _day_of(run.owner, at), at, part))
+        except StoreUnavailable as error:
+            logger.warning("tokens not counted %s", format_fields({"run": run.run_id, "error": error}))
+
+    async def tokens(self, owner: str, at: float) -> int:
+        """Return the tokens of an owner on the UTC day of a time. Raises ``StoreUnavailable``."""
+        day = _day_of(owner, at)
+        pages = [page async for page in self._pages(day.owner, session_id(day.thread_id), payloads=False)]
+        return sum(int(event["metadata"][TOKENS]["stringValue"]) for page in pages for event in page.events)
+
     async def sessions(self, owner: str) -> Sequence[str]:
         """Return the session ids of an owner, at most ``MAX_SESSIONS``. Raises ``StoreUnavailable``."""
         session_ids: list[str] = []
@@ -326,6 +345,11 @@ class MemoryService:
         self._slots.release()
         if not call.cancelled():
             call.exception()  # marks it as retrieved, because the caller may have been cancelled
+
+
+def _day_of(owner: str, at: float) -> ThreadKey:
+    """Return the key of an owner's tokens of a day. No caller has this owner, so no thread and no deletion is there."""
+    return ThreadKey(f"tokens of {owner}", datetime.fromtimestamp(at, UTC).date().isoformat())
 
 
 def _history(events: Sequence[Event], owner: str) -> ThreadHistory | None:

@@ -14,6 +14,7 @@ from agui_container.ports.records import (
     Busy,
     Change,
     Claim,
+    DayTokens,
     Ending,
     Exists,
     Page,
@@ -55,6 +56,7 @@ class AgentCoreStore:
     ) -> None:
         if not MEMORY_ID.fullmatch(memory_id):
             raise ValueError("not the id of a memory")
+        self._now = now
         self._memory = memory = MemoryStore(now)
         self._service = MemoryService(memory_id, call_seconds)
         self._histories = ThreadHistories(memory, self._service)
@@ -103,6 +105,13 @@ class AgentCoreStore:
         self._histories.defer_notes(run.thread, ending.change.notes)
         await self._memory.finish(run, replica, envelopes, ending)
         await self._histories.write_turn(run.thread, ending.ended_at, run.run_id, conversational=True)
+        if ending.tokens:
+            await self._service.add_tokens(run, ending, self._now())
+
+    async def tokens(self, owner: str) -> DayTokens:
+        """Return the tokens that all processes have written."""
+        now = self._now()
+        return DayTokens(await self._service.tokens(owner, now), now)
 
     # --- threads ---
 

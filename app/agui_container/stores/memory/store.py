@@ -8,17 +8,19 @@ Rule: at a limit, idle threads are evicted, the one without a change for the lon
 import logging
 import secrets
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
 from agui_container.ports.records import (
+    DAY,
     ITEM_BYTES,
     Begun,
     Busy,
     Change,
     Claim,
+    DayTokens,
     Ending,
     Exists,
     Lease,
@@ -87,6 +89,8 @@ class MemoryStore:
         self._max_threads = max_threads
         self._max_bytes = max_bytes
         self._bytes = self._last_number = self._evicted = 0
+        self._day, self._day_tokens = 0.0, Counter[str]()
+        """Tokens of owners on the last day that was asked for."""
 
     def take_warnings(self, thread: ThreadKey) -> Sequence[StoreWarning]:  # noqa: ARG002 - as in the port
         return ()
@@ -214,6 +218,8 @@ class MemoryStore:
             record = replace(record, status=ending.turn or thread.turn, active_run=None)
         thread.touch(record)
         self._change(thread, ending.change)
+        if ending.tokens:
+            self._tokens_of_day(self._now())[run.owner] += ending.tokens
 
     def _owned_run(self, key: RunKey, replica: str) -> MemoryRun:
         run = self._find(key)
@@ -275,6 +281,15 @@ class MemoryStore:
     async def envelopes(self, run: RunKey, after: int) -> Sequence[Envelope]:
         stored = self._find(run)
         return [] if stored is None else stored.read(after)
+
+    async def tokens(self, owner: str) -> DayTokens:
+        now = self._now()
+        return DayTokens(self._tokens_of_day(now)[owner], now)
+
+    def _tokens_of_day(self, now: float) -> Counter[str]:
+        if now // DAY != self._day:
+            self._day, self._day_tokens = now // DAY, Counter()
+        return self._day_tokens
 
     # --- threads ---
 

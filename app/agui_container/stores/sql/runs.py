@@ -9,15 +9,17 @@ from functools import cache
 from typing import Any
 
 from ag_ui.core import EventType
-from sqlalchemy import ColumnElement, Double, Row, bindparam, delete, func, literal, select, update
+from sqlalchemy import ColumnElement, Double, Insert, Row, bindparam, case, delete, func, literal, select, update
 from sqlalchemy import insert as plain_insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.dml import ReturningInsert
 
 from agui_container.ports.records import (
+    DAY,
     Begun,
     Busy,
     Claim,
+    DayTokens,
     Ending,
     Exists,
     Lease,
@@ -44,7 +46,7 @@ from agui_container.stores.sql.rows import (
     run_record,
     touch,
 )
-from agui_container.stores.sql.schema import ENVELOPES, NOTES, RUNS, THREADS, digest_of, insert
+from agui_container.stores.sql.schema import ENVELOPES, NOTES, RUNS, THREADS, TOKENS, digest_of, insert
 from agui_container.stores.sql.threads import read_thread
 
 RunRow = Row[*tuple[Any, ...]]
@@ -83,6 +85,9 @@ class SqlRuns:
         if self._database.is_sqlite:
             return literal(self._now(), Double)
         return func.extract("epoch", func.clock_timestamp()).cast(Double)
+
+    async def _read_time(self, connection: AsyncConnection) -> float:
+        return await connection.scalar(select(self._time())) or 0.0
 
     # --- claims ---
 
@@ -142,6 +147,10 @@ class SqlRuns:
         turn = {} if ending.turn is None else {"status": ending.turn}
         revision = await touch(connection, thread, changed_at=ending.ended_at, **turn)
         await apply_change(connection, thread, revision, ending.change)
+        if ending.tokens:
+            day = int(await self._read_time(connection) // DAY)
+            row = {"digest": digest_of(run.owner), "day": day, "tokens": ending.tokens}
+            await connection.execute(_token_upsert(connection.dialect.name), row)
 
     @writes
     async def forget(
@@ -253,6 +262,12 @@ class SqlRuns:
         rows = await connection.execute(query.order_by(summed.c.seq))
         return [Envelope(run.run_id, seq, TYPES[kind], data) for seq, kind, data in rows]
 
+    @reads
+    async def tokens(self, connection: AsyncConnection, owner: str) -> DayTokens:
+        at = await self._read_time(connection)
+        of_day = select(TOKENS.c.tokens).where(TOKENS.c.digest == digest_of(owner), TOKENS.c.day == int(at // DAY))
+        return DayTokens(await connection.scalar(of_day) or 0, at)
+
 
 async def _preventing_run(
     connection: AsyncConnection, claim: Claim, thread: int, own: RunRow | None, found: Sequence[RunRow]
@@ -316,3 +331,12 @@ async def _activate(connection: AsyncConnection, claim: Claim, thread: int, now:
     if row is None:  # another replica has taken it over meanwhile
         raise LeaseLost(claim.key.run_id)
     return row
+
+
+@cache
+def _token_upsert(dialect: str) -> Insert:
+    """Return the statement that adds to the tokens of a day, or replaces those of another day."""
+    new = insert(dialect, TOKENS)
+    before = case((TOKENS.c.day == new.excluded.day, TOKENS.c.tokens), else_=0)
+    values = {"day": new.excluded.day, "tokens": before + new.excluded.tokens}
+    return new.on_conflict_do_update(index_elements=["digest"], set_=values)

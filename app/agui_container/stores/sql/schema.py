@@ -202,6 +202,15 @@ NOTES = Table(
     Index(None, "until"),
 )
 
+TOKENS = Table(
+    "tokens",
+    METADATA,
+    Column("digest", LargeBinary, primary_key=True),
+    Column("day", BigInteger, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+)
+"""Tokens of an owner's ended runs on the last day on which one of them had any. Days are counted from 1970."""
+
 FILES = Table(
     "files",
     METADATA,

@@ -6,7 +6,7 @@ apps, as the policy allows. A failure is a result with ``error``, as the middlew
 Source: ``@ag-ui/mcp-apps-middleware`` 0.1.1.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from ag_ui.core import RunAgentInput
 
@@ -14,7 +14,7 @@ from agui_container.ports import RunContext, ToolError, ToolSource
 from agui_container.protocol.app_request import AppRequest
 from agui_container.tools.mcp.source import McpSource
 
-Gate = Callable[[str, Mapping[str, object], RunAgentInput, RunContext], Mapping[str, object]]
+Gate = Callable[[str, Mapping[str, object], RunAgentInput, RunContext], Awaitable[Mapping[str, object]]]
 """Returns the arguments with which a call may be made. Raises ``ToolError`` for a call that is denied, and
 ``RunInterrupted`` for one that a person must allow first."""
 
@@ -54,5 +54,6 @@ class AppRequests:
                 arguments = rest.get("arguments") or {}
                 if not isinstance(arguments, dict):
                     raise ToolError("params.arguments must be an object.")
-                return await tool.call_for_app(self._gate(tool.spec.name, arguments, run_input, ctx), ctx)
+                allowed = await self._gate(tool.spec.name, arguments, run_input, ctx)
+                return await tool.call_for_app(allowed, ctx)
         raise ToolError(f"An app cannot send '{request.method[:64]}' with these params.")
