@@ -290,7 +290,7 @@ def build_service(settings: Settings, agent_object: object = None) -> Engine:
         clock,
         cluster,
         tools={tool.spec.name: tool for tool in factory.tools},
-        capabilities=build_capabilities(agent, settings),
+        capabilities=build_capabilities(agent, settings, has_files=file_store is not None),
         new_id=new_id,
         only_answers=only_answers(agent),
         thread_cleanup=thread_cleanup_of(agent),
@@ -371,7 +371,7 @@ def new_id() -> str:
     return str(uuid.uuid4())
 
 
-def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:
+def build_capabilities(agent: Agent, settings: Settings, *, has_files: bool = False) -> AgentCapabilities:
     own = capabilities_of(agent) or AgentCapabilities()
     execution = own.execution or ExecutionCapabilities()
     services = [name for protocol in grpc_protocols(settings) for name in protocol.services]
@@ -385,7 +385,7 @@ def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:
                 **({"suggestions": list(settings.console_suggestions)} if settings.console_suggestions else {}),
                 **({"prices": read_prices(settings.model_prices)} if settings.model_prices != "{}" else {}),
                 **({} if settings.agent == "assistant" else {"agent": settings.agent}),
-                "commands": list(COMMANDS),
+                "commands": [name for name in COMMANDS if has_files or not name.startswith("files.")],
                 **({"grpc": services} if services else {}),
                 "maxBodyBytes": settings.max_body_bytes,
                 **({"maxRunTokens": settings.run_tokens} if settings.run_tokens else {}),

@@ -9,15 +9,7 @@ from ag_ui.core import AssistantMessage, ResumeEntry, TextPart
 from ag_ui.core import Tool as ToolSpec
 
 from agui_container.agents.gate.toolbox import DECLINED, NOT_SENDABLE
-from agui_container.ports import (
-    Permission,
-    PolicyDecision,
-    RunContext,
-    Tool,
-    ToolCallDelta,
-    ToolContent,
-    ToolError,
-)
+from agui_container.ports import Permission, PolicyDecision, RunContext, Tool, ToolCallDelta, ToolContent, ToolError
 from agui_core.turns import NO_RESULT
 from tests.agents.approval_helpers import ApprovalFixture, answer, ask_for_payments, interrupts, results, text_of
 from tests.agents.doubles import DONE, ScriptedModel

@@ -55,8 +55,6 @@ class FlakyStore(MemoryStore):
 
 
 class BrieflyFlaky(FlakyStore):
-    """A store that fails the first attempts at each operation, and then works."""
-
     def __init__(self) -> None:
         super().__init__()
         self.attempts = Counter[str]()

@@ -6,13 +6,9 @@ from dataclasses import replace
 import pytest
 from ag_ui import core as ag
 
-from agui_container.assistant.context_window.summary import (
-    EARLIER,
-    MARK,
-    render_message,
-)
+from agui_container.assistant.context_window.summary import EARLIER, MARK, render_message
 from agui_container.assistant.context_window.window import ContextBudget, Overflow, Window
-from agui_container.ports import Delta, Item, Prompt, RunContext, TextDelta, UsageDelta
+from agui_container.ports import Delta, Item, Prompt, RunContext, TextDelta
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.agents.doubles import ScriptedModel, asks
 from tests.contexts import run_context
@@ -97,12 +93,6 @@ async def test_the_result_fits_the_budget_however_long_the_summary_is() -> None:
     await window.fit()
     assert sum(double.count(str(message.content)) for message in window.messages) <= BUDGET
     assert double.count(str(window.messages[0].content)) == BUDGET // 4
-
-
-async def test_the_cost_of_a_summary_counts_as_usage_of_the_run() -> None:
-    usage, ctx = ag.TokenUsage(total_tokens=7), run_context()
-    await open_window(model([*SHORT, UsageDelta(usage)]), summarising(), thread(20), ctx).fit()
-    assert ctx.usage == [usage]
 
 
 @pytest.mark.parametrize(

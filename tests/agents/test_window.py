@@ -107,7 +107,6 @@ TOKENS = st.integers(0, 5)
 
 
 def conversations(*call_ids: str) -> st.SearchStrategy[list[Message]]:
-    """Messages in any order, whose calls and results have these ids."""
     calls = st.sampled_from(call_ids)
     return st.lists(
         st.one_of(

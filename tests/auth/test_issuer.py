@@ -30,7 +30,6 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def find_keys(issuer: TestIssuer, *keys: Json) -> Sequence[PyJWK]:
-    """The keys that are used of those that the issuer publishes."""
     issuer.publish(*keys)
     return (await IssuerClient(issuer.discovery_url, FakeClock().time).find(None)).keys
 

@@ -49,13 +49,6 @@ async def test_reasoning_that_a_client_altered_does_not_end_the_conversation(thr
     assert text(await thread.say("stream 1")) == "hello world, "
 
 
-async def test_it_calculates_and_says_the_result(thread: ClientThread) -> None:
-    events = await thread.say("calculate 2*(3+4)")
-    assert types(events) == ["RUN_STARTED", *CALLED, *SAID[1:]]
-    assert text(events) == "The result of calculate is 14."
-    assert text(await thread.say("calculate 1+1")) == "The result of calculate is 2."
-
-
 # --- calls ---
 
 

@@ -12,14 +12,8 @@ from tests.engine.doubles import Json
 
 
 def call_message(*ids: str, name: str = "paint") -> Json:
-    """Return an assistant message with calls."""
     made = [{"id": key, "type": "function", "function": {"name": name, "arguments": "{}"}} for key in ids]
     return {"id": f"calls-{'-'.join(ids)}", "role": "assistant", "toolCalls": made}
-
-
-def tool_message(call: str, content: str, number: int = 0) -> Json:
-    """Return a tool message."""
-    return {"id": f"told-{call}-{number}", "role": "tool", "toolCallId": call, "content": content}
 
 
 # --- tools of the client ---

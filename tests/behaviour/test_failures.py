@@ -34,17 +34,6 @@ async def test_an_agent_that_cannot_even_be_called_is_an_error(connect: Connect)
     assert types(await client.run(ask())) == ["RUN_STARTED", "RUN_ERROR"]
 
 
-async def test_raising_in_the_middle_closes_everything_first(connect: Connect) -> None:
-    async def agent(_: ag.RunAgentInput) -> AsyncIterator[Item]:
-        for item in OPENERS:
-            yield item
-        raise ValueError(SECRET)
-
-    client = await connect(agent)
-    events = await client.run(ask())
-    assert types(events)[-5:] == [*CLOSERS, "RUN_ERROR"]
-
-
 async def test_raising_after_the_end_changes_nothing(connect: Connect) -> None:
     async def agent(_: ag.RunAgentInput) -> AsyncIterator[Item]:
         yield ag.RunFinishedEvent(thread_id="t1", run_id="r1")

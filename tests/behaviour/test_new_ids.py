@@ -14,7 +14,6 @@ from tests.engine.doubles import WAIT, Json, ask
 
 
 async def count_messages(asked: RunAgentInput) -> AsyncIterator[str]:
-    """Yield the number of messages."""
     yield f"{len(asked.messages)} messages"
 
 
@@ -27,7 +26,6 @@ class ClientWithoutIds:
         self.talk: list[Json] = []
 
     async def say(self, words: str) -> str:
-        """Send the history with a message of the user, and store the answer."""
         self.talk.append({"role": "user", "content": words})
         number = next(self._numbers)
         messages = [{**message, "id": f"{number}-{n}"} for n, message in enumerate(self.talk)]

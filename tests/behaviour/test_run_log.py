@@ -37,7 +37,6 @@ def _console(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) 
 
 
 def ends(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Return the log lines of runs that have ended."""
     return [message for message in caplog.messages if message.startswith("run finished")]
 
 

@@ -18,7 +18,7 @@ def test_the_help_lists_each_command_and_imports_none() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert all(f"  {name} " in done.stdout for name in SUMMARIES)
     imported = {word for word in done.stdout.splitlines()[-1].split() if word.startswith("agui_container.cli")}
-    assert imported == {"agui_container.cli", "agui_container.cli.command_line", "agui_container.cli.extra"}
+    assert imported == {"agui_container.cli", "agui_container.cli.command_line", "agui_container.cli.failure"}
 
 
 def test_no_command_needs_what_only_unix_has_before_it_runs() -> None:

@@ -1,12 +1,7 @@
 """Fields of chunks beside their delta, and the split of a delta that is too long for a frame."""
 
 import pytest
-from ag_ui.core import (
-    BaseEvent,
-    TextMessageContentEvent,
-    TextMessageEndEvent,
-    TextMessageStartEvent,
-)
+from ag_ui.core import BaseEvent, TextMessageContentEvent, TextMessageEndEvent, TextMessageStartEvent
 
 from agui_container.protocol.encoder import encode
 from agui_core.expander import CHUNKS, DELTAS, MAX_DELTA

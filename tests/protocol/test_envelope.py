@@ -1,10 +1,7 @@
 """Envelopes: the same bytes as the official encoders, and frames that every parser accepts."""
 
 import pytest
-from ag_ui.core import (
-    BaseEvent,
-    CustomEvent,
-)
+from ag_ui.core import BaseEvent, CustomEvent
 
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, ErrorCode

@@ -35,7 +35,6 @@ async def respond(
     headers: Mapping[str, str] | None = None,
     origins: tuple[str, ...] = (),
 ) -> bytes:
-    """The body of a run's response, from a real server on a socket."""
     service = make_service(paced_agent)
     await service.open()
     app = wrap(build_app(Settings(cors_origins=origins), service))
@@ -48,7 +47,6 @@ async def respond(
 
 @pytest.fixture
 def chunks(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The chunks that are written directly."""
     chunks, write_chunk = list[bytes](), HttpProtocol.write_chunk
 
     def record(connection: HttpProtocol, send: Send, body: bytes) -> bool:

@@ -40,7 +40,6 @@ def serving(app: FastAPI) -> AbstractAsyncContextManager[str]:
 
 
 def outer(agents: FastAPI, **options: object) -> FastAPI:
-    """Somebody's application with ours under a prefix."""
     app = FastAPI(**options)  # type: ignore[arg-type]
     app.mount(PREFIX, agents)
     return app
@@ -67,13 +66,6 @@ async def test_a_socket_works_under_a_prefix() -> None:
             while types[-1] != "RUN_FINISHED":
                 types.append(json.loads(await socket.recv())["type"])
         assert types[0] == "RUN_STARTED"
-
-
-async def test_a_refused_invocation_under_a_prefix_comes_with_the_status_of_the_settings() -> None:
-    agents = create_app(teapot, Settings(error_status="stream"))
-    async with serving(outer(agents)) as url, httpx.AsyncClient(base_url=url) as http:
-        answer = await http.post(f"{PREFIX}/invocations", content=b"no json")
-        assert (answer.status_code, "RUN_ERROR" in answer.text) == (200, True)
 
 
 async def test_the_lifespan_of_a_mounted_application_can_be_handed_to_the_outer_one() -> None:
@@ -124,12 +116,6 @@ async def test_the_helper_for_tests_answers_an_approval_on_the_same_thread(*, ap
         assert "offline model" in thread.text
 
 
-async def test_the_helper_for_tests_takes_the_agent_of_the_settings() -> None:
-    async with open_thread(settings=Settings(agent="tests.server.test_embedding:teapot")) as thread:
-        await thread.send("handle")
-        assert thread.text == "short and stout: handle"
-
-
 # --- processes --------------------------------------------------------------------------------------------------------
 
 AGENT = """
@@ -139,7 +125,6 @@ async def agent(input):
 
 
 def answer_of(port: int) -> str:
-    """The events of a run."""
     return httpx.post(f"http://127.0.0.1:{port}/invocations", json=ask("t1", "r1"), timeout=WAIT).text
 
 

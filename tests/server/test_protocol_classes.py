@@ -27,7 +27,6 @@ def _choose_anew() -> Iterator[None]:
 
 
 def install(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
-    """Let this version of uvicorn be installed."""
     monkeypatch.setattr(protocol_classes, "version", lambda _: version)
 
 

@@ -4,14 +4,7 @@ import pytest
 from starlette.types import Scope
 
 from agui_container.protocol.errors import AppError
-from agui_container.web.browser_policy import (
-    MAX_LOGGED,
-    BrowserPolicy,
-    Headers,
-    host_name,
-    log_refused_page,
-    same_host,
-)
+from agui_container.web.browser_policy import MAX_LOGGED, BrowserPolicy, Headers, host_name, log_refused_page, same_host
 from tests.conftest import Serve
 from tests.engine.doubles import forever
 from tests.sse import http_client

@@ -41,7 +41,6 @@ async def yield_text(_: ag.RunAgentInput) -> AsyncIterator[Item]:
 
 
 def input_without_version(**fields: Any) -> Json:  # noqa: ANN401 - as in JSON
-    """Return an input without a version."""
     return {name: value for name, value in ask(**fields).items() if name != "protocolVersion"}
 
 

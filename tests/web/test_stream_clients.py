@@ -90,8 +90,6 @@ async def test_a_client_that_takes_nothing_is_disconnected(
 
 
 class OpenStream:
-    """An open stream and its agent, which yields the items of the test."""
-
     def __init__(self, takes: Callable[[bytes], bool] | None) -> None:
         self.items = asyncio.Queue[str]()
         self.exchange = AsgiExchange(takes=takes)

@@ -14,9 +14,8 @@ from pathlib import Path
 import click
 
 from agui_client import AgentClientError, Session
-from agui_container.cli.control_characters import without_controls
 from agui_container.cli.export import as_markdown, export
-from agui_container.cli.failure import CommandFailed, error_text
+from agui_container.cli.failure import CommandFailed, error_text, without_controls
 from agui_container.cli.options import session_option, token_option
 from agui_container.cli.signals import run_command
 from agui_container.cli.target import AT_ONCE, open_target

@@ -90,7 +90,7 @@ class Engine:
         self.cluster = cluster
         self.new_id = new_id
         self.describe_failure: Callable[[BaseException], AppError] = describe_failure
-        """Returns what clients read of an exception of the agent."""
+        """Returns what clients read of an exception of the agent, or of a shutdown."""
         self._answer_app = answer_app
         self._closers = closers
         self._closing: asyncio.Task[None] | None = None
@@ -324,7 +324,7 @@ class Engine:
             self._draining = True
             for callback in self._drain_callbacks:
                 callback()
-            await self.registry.drain(grace)
+            await self.registry.drain(grace, lambda: self.describe_failure(shutting_down()))
 
     async def wait_for_readers(self, seconds: float) -> None:
         """Wait after a drain, for ``seconds`` at most, until all readers are at their ends. The store has half."""

@@ -13,7 +13,7 @@ from itertools import islice
 from agui_container.engine.health import Health
 from agui_container.engine.quota import Quota
 from agui_container.ports.records import RunKey, ThreadKey
-from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
+from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.event_log import Flusher
 from agui_container.run.fairness import FairScheduler
 from agui_container.run.life import RunPhase
@@ -237,16 +237,16 @@ class RunRegistry:
         for run in list(self.lives):  # its task was cancelled before its first step
             self.end_life(run)
 
-    async def drain(self, grace: float) -> None:
-        """Give open runs ``grace`` seconds to finish, then end them with SHUTTING_DOWN, and wait for the agents."""
+    async def drain(self, grace: float, make_error: Callable[[], AppError]) -> None:
+        """Give open runs ``grace`` seconds to finish, then end them with an error, and wait for the agents."""
         for run in self.open_runs():
             if not run.life.has_begun:
-                run.refuse(shutting_down())
+                run.refuse(make_error())
         await wait_in_turns(self.tasks, grace)
         for run in self.open_runs():
-            run.refuse(shutting_down())
+            run.refuse(make_error())
         for run in self.lives:
-            run.recorder.drop_backlog(shutting_down())
+            run.recorder.drop_backlog(make_error())
         for task in self.tasks:
             task.cancel()
         await wait_in_turns(self.tasks, UNWIND_SECONDS)

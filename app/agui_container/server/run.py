@@ -229,7 +229,7 @@ def run_server(  # noqa: PLR0913 - every one has a default
         config: the file to read in place of ``agui.toml``.
         sockets: listen already.
         on_load_error: called if the settings or the agent cannot be used, after the reason was printed.
-        describe_failure: returns what clients read of an exception of the agent.
+        describe_failure: returns what clients read of an exception of the agent, or of a shutdown.
         overrides: values of settings.
     """
     sys.setswitchinterval(SWITCH_SECONDS)

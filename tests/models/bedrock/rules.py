@@ -24,7 +24,6 @@ def input_shape() -> Any:  # noqa: ANN401 - botocore has no types
 
 
 def broken_rules(body: Body) -> list[str]:
-    """Every rule that a request breaks, in words."""
     report = ParamValidator().validate(body, input_shape())
     schema = [report.generate_report()] if report.has_errors() else []
     return [*schema, *_constraints(body, input_shape(), "$"), *_conversation(body), *_schemas(body)]

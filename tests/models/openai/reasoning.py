@@ -35,7 +35,6 @@ NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def broken_rules(body: Json) -> list[str]:
-    """Every rule that a request breaks, in words."""
     return [*_broken_pairs(body["messages"]), *_broken_names(body)]
 
 

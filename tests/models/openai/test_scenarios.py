@@ -71,7 +71,6 @@ OPENROUTER = [
 
 
 def sealed_in(deltas: Sequence[Delta]) -> tuple[list[Any], list[Any]]:
-    """The opaque fields of the reasoning, and those of the calls."""
     reasoning = [OPAQUE.open(delta.value) for delta in deltas if isinstance(delta, EncryptedDelta)]
     calls = [delta.encrypted_value for delta in deltas if isinstance(delta, ToolCallDelta) and delta.encrypted_value]
     return reasoning, [OPAQUE.open(value) for value in calls]

@@ -14,13 +14,7 @@ from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.approval_tools import PAID
 from tests.behaviour.over_grpc import ClientCall
 from tests.engine.doubles import WAIT
-from tests.protocols.conversation.two_clients import (
-    DENIED,
-    DENIED_ELSEWHERE,
-    Clients,
-    RozTurn,
-    two_clients,
-)
+from tests.protocols.conversation.two_clients import DENIED, DENIED_ELSEWHERE, Clients, RozTurn, two_clients
 from tests.protocols.grpc.client import call_text
 
 pytestmark = [pytest.mark.wire, pytest.mark.processes]
@@ -120,7 +114,6 @@ async def approve(run: Run, call_id: str) -> None:
 
 
 async def rest(run: Run) -> Sequence[kontekst.RunEvent]:
-    """The events to the end of a run."""
     await run.end()
     events = []
     while (event := await run.receive()) is not None:

@@ -16,7 +16,6 @@ TWICE = f"{PAY}\n{call_text('pay', amount=6)}"
 
 @pytest.fixture
 def short_lives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let approvals expire within a second."""
     monkeypatch.setattr(journal, "LIFETIME", 1.0)
 
 

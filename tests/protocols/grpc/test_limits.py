@@ -52,7 +52,6 @@ async def answers_once(port: int) -> bool:
 
 
 def ping_soon(monkeypatch: pytest.MonkeyPatch, *, answer_within: float) -> None:
-    """Have clients pinged after a moment of silence."""
     soon = replace(
         connection.CONFIG,
         _keepalive_time=MOMENT,

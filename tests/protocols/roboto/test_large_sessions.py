@@ -15,7 +15,6 @@ ROOM = 10 * LARGE_BYTES
 
 
 async def reader_of(size: int) -> SessionReader:
-    """A reader of one session with a message of this size."""
     service = make_service(forever)
     await store_conversation(service.cluster.store, {**QUESTION, "content": "x" * size})
     return SessionReader(service)

@@ -36,7 +36,6 @@ def result(call: str, content: str = '{"seen":true}', **fields: object) -> Messa
 
 
 def rows(messages: Sequence[Message], active: Collection[str] | None = None, notes: Notes = NOTES) -> list[object]:
-    """Each message in short: role, status and what its blocks are."""
     return [
         (it.role, it.status, [block.get("text") or block.get("tool_use_id") or "error" for block in it.content])
         for it in session_messages(messages, notes, 0.0, active)

@@ -77,7 +77,6 @@ def test_a_call_whose_arguments_no_client_can_read_is_an_error_for_the_model(
 
 
 def requested(talk: RozTalk, name: str) -> bool:
-    """Return True if a call of this tool is sent to the client."""
     talk.say(call_text(name, x=1))
     while True:
         kind, content = talk.next()

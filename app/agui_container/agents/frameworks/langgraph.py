@@ -243,9 +243,6 @@ class GraphAgent(Struct, frozen=True):
             named = {interrupt.id for interrupt in waiting.questions}
             answers = join_answers(filter_answers(input.resume or (), named, ctx), waiting.interrupts)
         messages = [message for message in input.messages if not waiting.is_deferred(message)]
-        has_new_messages = not {message.id for message in messages} <= waiting.known_ids
-        if input.resume and not answers and not waiting.interrupts and not has_new_messages:
-            return  # The interrupts were answered before. Without a new message the graph would start over.
         own = input.model_copy(update={"resume": list(answers) or None, "messages": messages})
         request = own_input(own, ctx, waiting.known_ids)
         async with maybe_aclosing(check_events(adapter.run(request), ctx)) as events:

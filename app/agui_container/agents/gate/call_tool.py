@@ -86,6 +86,8 @@ class AgentWithTools(Struct, frozen=True):
         journal, tools = await self.journal.open(input, ctx), tuple(ctx.tools.values())
         toolbox = await gather_tools(tools, self.sources, input.tools or (), self.monotonic, journal.ctx)
         gate = ToolGate(toolbox, journal, input)
+        if journal.has_thread:
+            gate.refuse_lost_answers()
         end = await gate.start()
         if end is not None:
             yield end

@@ -23,6 +23,7 @@ from ag_ui.core import (
 from agui_client.backoff import Retry
 from agui_client.caller import Caller
 from agui_client.client_tools import ClientTools
+from agui_client.content import uploaded
 from agui_client.conversation import Conversation
 from agui_client.errors import RunFailedError
 from agui_client.events import ToolCallEvent
@@ -165,7 +166,7 @@ class Session(SessionView):
         Raises:
             TimeoutError: ``timeout`` is over. It is a ``ConnectionLostError`` if there is no connection then.
             RunFailedError: the run ended with RUN_ERROR.
-            RunRefusedError: the server refused the run. The next ``run()`` sends it again.
+            RunRefusedError: the server refused the run or a file. The next ``run()`` sends it again.
             ConnectionLostError: the server could not be reached, or cannot continue the run.
         """
         self._record.failure = None  # of an earlier run
@@ -203,7 +204,8 @@ class Session(SessionView):
         deadline = _deadline(timeout)
         await self._acquire()
         try:
-            reader = await self._open_run()
+            async with self._until(deadline, timeout):
+                reader = await self._open_run()
             if reader is None:
                 return
             async with aclosing(reader.events()) as events:
@@ -264,13 +266,21 @@ class Session(SessionView):
         record = self._record
         if self._reader is not None and not self._reader.has_ended:
             return self._reader
-        if not record.draft.is_due:
+        if record.draft.is_due:
+            await self._upload(record.draft.messages)
+        if not record.draft.is_due:  # perhaps cancelled meanwhile
             record.is_reading = False
             return None
         run_id = str(uuid4())
         self._reader = RunReader(self._server, self.thread_id, run_id, record.run_input(run_id))
         record.is_reading = True
         return self._reader
+
+    async def _upload(self, messages: list[Message]) -> None:
+        for at, message in enumerate(messages):
+            messages[at] = sent = await uploaded(message, self._server)
+            if sent is not message:
+                self._record.conversation.replace(sent if it.id == sent.id else it for it in self.messages)
 
     def _apply(self, event: BaseEvent) -> BaseEvent:
         self._record.apply(event)
