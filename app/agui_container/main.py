@@ -30,6 +30,7 @@ from agui_container.agents.by_name import namer_of
 from agui_container.auth_factory import build_authentication, build_sign_in
 from agui_container.engine.clocks import SystemClock
 from agui_container.engine.engine import CLOSE_SECONDS, Engine, close_all
+from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Clock
 from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.files import FileStore
@@ -43,7 +44,6 @@ from agui_container.protocols.roz import registration as roz
 from agui_container.replicas.buses import open_bus
 from agui_container.run.cluster import Cluster
 from agui_container.run.policy import CapacityLimits, IdentityLimits, OnBusy, OnDisconnect, Policy
-from agui_container.runtime.log_values import format_fields
 from agui_container.settings import (
     Auth,
     LimitBy,

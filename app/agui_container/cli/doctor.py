@@ -19,7 +19,7 @@ from agui_container.cli.config import MASK
 from agui_container.cli.installation import check_installation, check_packages, check_python
 from agui_container.cli.options import agent_argument, config_option
 from agui_container.cli.serve import make_current_folder_importable
-from agui_container.runtime.log_values import mask_passwords
+from agui_container.log_values import mask_passwords
 from agui_container.settings import Settings, SettingsError
 from agui_container.settings_sources import load_with_origins
 
