@@ -66,14 +66,6 @@ def test_grpc_can_be_switched_off(servers: Servers) -> None:
 # --- the repairs ------------------------------------------------------------------------------------------------------
 
 
-def test_a_frame_of_an_unknown_type_is_ignored(server: ServerProcess) -> None:
-    with Raw(server.port) as client:
-        client.send(bytes([0, 0, 4, 0xFA, 0, 0, 0, 0, 0]) + b"what")
-        stream = client.call(STATUS)
-        client.data(stream, message(b""), end=True)
-        assert client.status(stream)[0] == "0"
-
-
 def test_a_message_above_the_limit_is_refused_before_it_is_read(servers: Servers) -> None:
     server = servers(**ASSISTANT, AGUI_MAX_BODY_BYTES="20000")
     with Raw(server.port) as client:
@@ -175,11 +167,6 @@ def test_a_stream_that_ends_inside_a_message_is_refused(server: ServerProcess) -
         stream = client.call(RUN)
         client.data(stream, message(start("hello"))[:-2], end=True)
         assert client.status(stream)[0] == INVALID
-
-
-def test_a_method_that_is_not_here_is_unimplemented(server: ServerProcess) -> None:
-    with Raw(server.port) as client:
-        assert client.status(client.call("/roz.v1.AgentService/AnalyzeMedia", end=True))[0] == UNIMPLEMENTED
 
 
 def test_a_web_page_and_two_sessions_are_refused(server: ServerProcess) -> None:
