@@ -40,9 +40,6 @@ async def failure(url: str) -> str:
     return str(failed.value)
 
 
-# --- keys -------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "key",
     [
@@ -68,8 +65,6 @@ async def test_a_key_that_cannot_be_used_is_skipped(issuer: TestIssuer, key: Jso
     with pytest.raises(AppError):
         await find_keys(issuer, key)
 
-
-# --- documents --------------------------------------------------------------------------------------------------------
 
 DISCOVERY = "/.well-known/openid-configuration"
 

@@ -13,9 +13,6 @@ def name(event: BaseEvent) -> str:
     return str(event.type.value)
 
 
-# --- SSE ---
-
-
 def envelope(seq: int, event: BaseEvent) -> Envelope:
     return Envelope("r1", seq, event.type, encode(event))
 

@@ -14,9 +14,6 @@ OWNERS = (None, "s", "")
 pairs = pytest.mark.parametrize(("owner", "tag"), list(product(OWNERS, (*OWNERS, "z"))))
 
 
-# --- V22: missing and contradicting tags ---
-
-
 @pairs
 @pytest.mark.parametrize(
     "kind", [kind for kind, (entity, _) in ENTITIES.items() if entity.id_space], ids=lambda kind: kind.__name__
@@ -29,8 +26,6 @@ def test_a_tag_agrees_with_the_opener_or_is_left_out(
     sequence = sequence_after(opener(entity, owner=owner), *reopened)
     assert accepts(sequence, of(kind, owner=tag)) is (tag is None or tag == owner)
 
-
-# --- V14, V15: owners of tool calls ---
 
 UNKNOWN = "unknown"
 
@@ -55,9 +50,6 @@ def test_a_tool_call_belongs_to_the_message_that_carries_it(
     if fits_carrier and fits_record:
         owner = claimed if before == UNKNOWN else before
         assert [tag_of(each) for each in sequence.closers()[:1]] == [owner]
-
-
-# --- owners of messages ---
 
 
 def call(key: str) -> ag.ToolCall:
@@ -91,9 +83,3 @@ def test_a_snapshot_states_owners_anew_and_the_input_fills_gaps_only(ids: IdSpac
     second = first.model_copy(update={"subagent_run_id": "z"})
     assert accepts(sequence_after(ag.MessagesSnapshotEvent(messages=[first, second])), PROBES[ids])
     assert not accepts(started_with(first, second), PROBES[ids])
-
-
-# --- events that open nothing ---
-
-
-# --- V25 to V28: subagents ---

@@ -21,9 +21,6 @@ ENDS_NONE = {
 }
 
 
-# --- strings ---
-
-
 def test_a_string_continues_a_chunk_of_assistant_text_and_a_chunk_a_string() -> None:
     events = expanded(text("a", "m"), "b", text("c"))
     assert kinds(events) == [START, CONTENT, CONTENT, CONTENT, END]
@@ -35,9 +32,6 @@ def test_a_string_does_not_continue_what_is_not_assistant_text(other: ag.BaseEve
     events = expanded(other, "b")
     assert START(message_id="id-1", role="assistant") in events
     assert len(events) == 6
-
-
-# --- each kind of chunk ---
 
 
 EXPANSIONS: dict[type[ag.BaseEvent], list[ag.BaseEvent]] = {
@@ -73,9 +67,6 @@ def test_a_chunk_without_delta_only_opens(kind: type[ag.BaseEvent]) -> None:
     row = CHUNKS[kind]
     assert kinds(expanded(first(kind))) == [row.start, row.end]
     assert expanded(first(kind), kind(), flush=False) == expanded(first(kind), flush=False)
-
-
-# --- chunk streams ---
 
 
 @pytest.mark.parametrize("owner", [None, "s"])

@@ -33,9 +33,6 @@ def refusal(body: bytes) -> str:
     return refused.value.message
 
 
-# --- run inputs ---
-
-
 def content(*parts: object) -> tuple[object, list[str]]:
     told: list[str] = []
     body = json.dumps(ask(messages=[{"id": "u", "role": "user", "content": list(parts)}])).encode()
@@ -67,8 +64,6 @@ def test_a_part_that_is_malformed_is_refused(part: object) -> None:
         json.dumps(ask(messages=[{"id": "u", "role": "user", "content": [part]}])).encode()
     )
 
-
-# --- refusals ---
 
 REFUSED: dict[str, tuple[bytes, str]] = {
     "nothing": (b"", "The body is empty; a RunAgentInput is expected."),

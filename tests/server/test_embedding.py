@@ -28,9 +28,6 @@ async def teapot(request: RunAgentInput) -> AsyncIterator[str]:
     yield f"stout: {request.messages[-1].content}"
 
 
-# --- mounted ----------------------------------------------------------------------------------------------------------
-
-
 def serving(app: FastAPI) -> AbstractAsyncContextManager[str]:
     """Serve an application by a plain uvicorn; gives the base URL."""
     return listening(app, uvicorn.Config(app, log_config=None, ws="websockets-sansio"))
@@ -79,8 +76,6 @@ async def test_a_mounted_application_says_so_while_its_store_cannot_be_reached(t
         assert (answer.status_code, '"code":"STORE_UNAVAILABLE"' in answer.text) == (503, True)
     await agents.state.service.aclose()
 
-
-# --- processes --------------------------------------------------------------------------------------------------------
 
 AGENT = """
 async def agent(input):

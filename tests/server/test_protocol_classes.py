@@ -59,9 +59,6 @@ def test_the_release_that_is_tested_is_known() -> None:
     assert without_plain_grpc(Settings()).grpc
 
 
-# --- grpclib ----------------------------------------------------------------------------------------------------------
-
-
 def test_grpc_is_off_with_a_grpclib_that_is_not_known(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

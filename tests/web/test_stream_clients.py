@@ -40,9 +40,6 @@ async def five_events(_: RunAgentInput) -> AsyncIterator[Item]:
         await asyncio.sleep(0)
 
 
-# --- disconnected clients ---
-
-
 async def test_a_client_that_leaves_while_a_write_waits_leaves_nothing_behind() -> None:
     is_waiting = asyncio.Event()
 
@@ -63,9 +60,6 @@ async def test_a_client_that_leaves_while_a_write_waits_leaves_nothing_behind() 
     await eventually(lambda: subscription.run.log.has_ended)
 
 
-# --- slow clients ---
-
-
 @pytest.mark.parametrize("takes", [None, lambda _: False], ids=["no direct way", "a full connection"])
 async def test_a_client_that_takes_nothing_is_disconnected(
     caplog: pytest.LogCaptureFixture, takes: Callable[[bytes], bool] | None
@@ -84,9 +78,6 @@ async def test_a_client_that_takes_nothing_is_disconnected(
     await answering
     assert service.readers.open_count == 0
     assert f"slow reader disconnected run=r1 idle_seconds={STALLED_SECONDS}" in caplog.messages
-
-
-# --- silence ---
 
 
 class OpenStream:

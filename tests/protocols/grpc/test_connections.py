@@ -37,9 +37,6 @@ def pong(server: ServerProcess) -> None:
         assert client.status(stream)[0] == "0"
 
 
-# --- the hand-over ----------------------------------------------------------------------------------------------------
-
-
 def test_a_preface_that_comes_byte_by_byte_is_one(server: ServerProcess) -> None:
     connection = socket.create_connection(("127.0.0.1", server.port), timeout=WAIT)
     with connection:
@@ -61,9 +58,6 @@ def test_grpc_can_be_switched_off(servers: Servers) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT) as connection:
         connection.sendall(PREFACE)
         assert connection.recv(1000).startswith(b"HTTP/1.1 400")
-
-
-# --- the repairs ------------------------------------------------------------------------------------------------------
 
 
 def test_a_message_above_the_limit_is_refused_before_it_is_read(servers: Servers) -> None:
@@ -127,9 +121,6 @@ def test_open_calls_have_their_last_messages_and_a_goaway_before_the_end(dial: D
             assert ended.value.code() is grpc.StatusCode.UNAVAILABLE
         assert server.wait() == 0
         assert server.faults == []
-
-
-# --- hostile clients --------------------------------------------------------------------------------------------------
 
 
 def test_garbage_behind_the_preface_ends_that_connection_with_a_reason(server: ServerProcess) -> None:

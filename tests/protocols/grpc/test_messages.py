@@ -46,9 +46,6 @@ def list_of_objects(count: int) -> Struct:
     return document
 
 
-# --- work in a thread -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("size", "encoding", "count"), [(LARGE_BYTES - 100, "", 0), (LARGE_BYTES + 1, "", 1), (LARGE_BYTES + 1, "gzip", 1)]
 )
@@ -59,9 +56,6 @@ async def test_large_messages_are_decoded_in_a_thread(
     message = await call_of(Sender(body, encoding=encoding)).receive()
     assert message is not None
     assert (len(message.start.prompt), large_work.count) == (size, count)
-
-
-# --- bounds on what a message holds -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("field", [EMPTY_HISTORY, EMPTY_CONTEXT])
