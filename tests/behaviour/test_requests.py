@@ -75,7 +75,7 @@ async def test_capabilities_say_what_is_configured(connect: Connect) -> None:
     assert told["transport"] == {"streaming": True, "websocket": True, "httpBinary": False}
     assert told["execution"] == {"maxExecutionTime": 7_000}
     assert told["custom"] == {
-        "commands": list(COMMANDS),
+        "commands": [name for name in COMMANDS if not name.startswith("files.")],  # there is no place for files
         "grpc": ["roz.v1.AgentService", "kontekst.AgentService", "kontekst.DaemonService"],
         "maxBodyBytes": 5_000,
         "roboto": "/v1/ai",

@@ -21,7 +21,7 @@ from ag_ui.core import Tool as ToolSpec
 from agui_container.models import offline
 from agui_container.models.offline import HELP, MESSAGE_COST, OfflineModel, make_plan
 from agui_container.ports import Delta, Prompt, TextDelta, ToolCallDelta
-from agui_container.runtime.offload import LARGE_BYTES
+from agui_container.threads import LARGE_BYTES
 from tests.contexts import run_input
 
 BUILTIN = ("calculate", "current_time")

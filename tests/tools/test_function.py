@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from agui_container.ports import ToolContent, ToolError
-from agui_container.runtime.daemon_threads import DaemonThreadPool
+from agui_container.threads import DaemonThreadPool
 from agui_container.tools import threads
 from agui_container.tools.function_tool import FunctionTool
 from agui_container.tools.identity_limiter import IdentityLimiter

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 
+from agui_container import threads as offload_module
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import MAX_MESSAGE_PARTS
 from agui_container.protocols.gen.descriptors import Struct
@@ -13,8 +14,7 @@ from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
 from agui_container.protocols.grpc import call, messages
 from agui_container.protocols.grpc.messages import check_fields, decode
 from agui_container.protocols.roz.run_inputs import MAX_CONTEXTS, read_message, read_start
-from agui_container.runtime import offload as offload_module
-from agui_container.runtime.offload import LARGE_BYTES, offload
+from agui_container.threads import LARGE_BYTES, offload
 from tests.protocols.grpc.streams import Sender, call_of, start
 
 EMPTY_HISTORY, EMPTY_CONTEXT = b"\x2a\x00", b"\x32\x00"
