@@ -16,6 +16,7 @@ import msgspec
 from pydantic import SecretStr
 
 from agui_container.agents.as_agent import AgentLoadError
+from agui_container.aws.deploy.requirements import REQUIREMENTS
 from agui_container.cli.checks.finding import Check, CheckStatus, Finding
 from agui_container.cli.checks.installation import check_installation
 from agui_container.cli.checks.machine import check_clock, check_packages, check_port, check_python
@@ -26,12 +27,14 @@ from agui_container.cli.options import agent_argument, config_option
 from agui_container.cli.serve import make_current_folder_importable
 from agui_container.main import build_app
 from agui_container.runtime.log_values import mask_passwords
-from agui_container.settings import Settings, SettingsError
+from agui_container.settings import MissingExtra, Settings, SettingsError
 from agui_container.settings_sources import load_with_origins
 from agui_container.tools.loader import ToolLoadError
 
 CHECK_SECONDS = 120.0
 """Limit of one check."""
+
+INSTALL = f"Install what is missing: pip install -r {REQUIREMENTS}"
 
 COLOURS = {CheckStatus.OK: "green", CheckStatus.WARNING: "yellow", CheckStatus.FAILED: "red", CheckStatus.SKIPPED: None}
 
@@ -120,9 +123,19 @@ async def run_check(name: str, check: Check, settings: Settings) -> Sequence[Fin
     except TimeoutError:
         return [Finding(name, CheckStatus.FAILED, f"no answer within {CHECK_SECONDS:g} seconds", "Check the network.")]
     except (SettingsError, AgentLoadError, ToolLoadError) as error:
-        return [Finding(name, CheckStatus.FAILED, str(error), "Correct this setting or the code that it names.")]
+        return [Finding(name, CheckStatus.FAILED, str(error), advice_for_start(error))]
     except Exception as error:  # noqa: BLE001 - the other checks still have something to say
         return [Finding(name, CheckStatus.FAILED, f"{type(error).__name__}: {error}", "See the reason.")]
+
+
+def advice_for_start(error: BaseException) -> str:
+    """Return what to do about an error that would stop the start, by its causes."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, MissingExtra | ModuleNotFoundError):
+            return INSTALL if Path(REQUIREMENTS).is_file() else "Install the package that is missing."
+        cause = cause.__cause__
+    return "Correct this setting or the code that it names."
 
 
 def without_secrets(finding: Finding, settings: Settings) -> Finding:
