@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from agui_container.cli.checks import machine
+from agui_container.cli import installation
 from agui_container.cli.command_line import main
 from agui_container.settings import Settings
 from agui_container.stores import open_store
@@ -141,8 +141,8 @@ def test_a_fault_is_shown_with_what_to_do(monkeypatch: pytest.MonkeyPatch, capsy
 def test_a_package_that_is_missing_or_does_not_fit_is_named(
     needed: str, detail: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(machine, "installed", lambda name: None if name.startswith("no-") else "8.1")
-    monkeypatch.setattr(machine, "requires", lambda _: ["click>=8.1.0,<9", "other>99; extra == 'x'", needed])
+    monkeypatch.setattr(installation, "installed", lambda name: None if name.startswith("no-") else "8.1")
+    monkeypatch.setattr(installation, "requires", lambda _: ["click>=8.1.0,<9", "other>99; extra == 'x'", needed])
     (found,) = examine(capsys, "packages")
     assert (found["status"], found["detail"]) == (FAILED, detail)
 
@@ -197,7 +197,6 @@ def test_mistakes_that_would_stop_the_start_are_found(
 ) -> None:
     Path("broken.py").write_text("print('a line of an agent')\n1 / 0\n")
     Path("lacking.py").write_text("import not_installed\n")
-    Path("requirements.txt").touch()
     monkeypatch.setenv(f"AGUI_{setting}", value)
     (found,) = examine(capsys, "agent")
     assert found["status"] == FAILED

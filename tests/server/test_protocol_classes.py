@@ -27,7 +27,6 @@ def _choose_anew() -> Iterator[None]:
 
 
 def install(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
-    """Let this version of uvicorn be installed."""
     monkeypatch.setattr(protocol_classes, "version", lambda _: version)
 
 
@@ -58,9 +57,6 @@ async def test_plain_classes_serve_runs_over_http_and_sockets(monkeypatch: pytes
 def test_the_release_that_is_tested_is_known() -> None:
     assert choose_http() != "auto"
     assert without_plain_grpc(Settings()).grpc
-
-
-# --- grpclib ----------------------------------------------------------------------------------------------------------
 
 
 def test_grpc_is_off_with_a_grpclib_that_is_not_known(

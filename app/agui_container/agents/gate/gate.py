@@ -32,9 +32,9 @@ from agui_container.agents.gate.calls import CallNote, denied_result, failed_res
 from agui_container.agents.gate.journal import TurnJournal
 from agui_container.agents.gate.toolbox import DECLINED, Toolbox
 from agui_container.conversation.stored_parts import CUT_OFF
+from agui_container.log_values import format_fields
 from agui_container.ports import Permission, RunContext, Suspension
 from agui_container.protocol.errors import AppError
-from agui_container.runtime.log_values import format_fields
 from agui_core.turns import (
     IndexedCall,
     calls_of,
@@ -43,7 +43,6 @@ from agui_core.turns import (
     is_awaiting_client,
     last_turn,
     latest_calls,
-    open_calls,
     with_settled_calls,
 )
 
@@ -108,16 +107,14 @@ class ToolGate:
         return finish_event(self.ctx, interrupts)
 
     def refuse_lost_answers(self) -> None:
-        """Log answers to unknown interrupts, which are ignored. Refuse one to a call that no longer waits.
+        """Refuse answers to unknown interrupts. Beside a new message of the user, log and ignore them.
 
-        Such a call has expired, made room for others, or is lost: the history ends with a call of the server that has
-        no result and no note, or there is no history. It may be cancelled. The run must not end as if it had been run.
+        Such an interrupt has expired, was settled long ago, or is lost. It may be cancelled. The run must not end as if
+        a call had been run.
         """
         unknown = self.journal.unknown_answers
-        known = {note.id for note in self.journal.calls} | self.toolbox.client.keys()
-        lost = [call for call in open_calls(self._messages) if known.isdisjoint((call.id, call.function.name))]
         for at, entry in enumerate(self._request.resume or ()):
-            if entry in unknown and entry.status != "cancelled" and (lost or not self._messages):
+            if entry in unknown and entry.status != "cancelled" and not self.journal.is_asked_anew:
                 text = "this interrupt no longer waits for an answer, and nothing was run; cancel it to go on."
                 raise refused(f"resume.{at}.interruptId: {text}")
         warn_of_unknown(unknown, self.ctx)
