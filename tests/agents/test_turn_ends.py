@@ -216,7 +216,6 @@ async def test_a_new_message_abandons_no_question(serve: Serve, steps: tuple[str
 
 
 async def edit_and_answer(client: ServedClient, how: str) -> None:
-    """Ask, and answer the question with a history in which the user's message is another one."""
     await client.send(command(["pay 1"], is_gathered=False))
     answers = [entry(interrupt, how) for interrupt in client.waiting]
     edited = user_input(command(["look 1"], is_gathered=False))

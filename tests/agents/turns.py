@@ -80,7 +80,6 @@ ORDERS: dict[str, tuple[Step, ...]] = {
     "a question between": ("look 1", "ask", "pay 2", "ask", "refund 3"),
     "equal calls and a question": ("look 1", "look 1", "pay 2", "ask"),
 }
-"""Steps of a turn."""
 
 
 async def take(step: Step, at: int, input: RunAgentInput, ctx: RunContext) -> str:
@@ -143,7 +142,6 @@ def in_a_group(steps: Sequence[Step]) -> Callable[[RunAgentInput, RunContext], A
 
 
 AGENTS = {"in order": in_order, "gathered": gathered, "in a thread": in_a_thread, "in a group": in_a_group}
-"""Kinds of agents."""
 
 # --- people -----------------------------------------------------------------------------------------------------------
 
@@ -164,14 +162,7 @@ def asks(service: Engine) -> Ask:
 
 @dataclass
 class Client:
-    """A client of one thread.
-
-    Attributes:
-        ask: the server.
-        thread_id: id of the thread.
-        events: the events of the last run.
-        questions: ids of all interrupts that were asked, each time that a run asked for them first.
-    """
+    """A client of one thread. ``questions`` are the ids of all interrupts that were asked."""
 
     ask: Ask
     thread_id: str = field(default_factory=lambda: str(uuid.uuid4()))
@@ -223,7 +214,6 @@ def entry(interrupt: Interrupt, how: str) -> ResumeEntry:
 
 
 WAYS = ("together", "one by one", "reversed", "denied", "edited", "cancelled", "resent")
-"""Ways to answer."""
 
 
 async def answer_all(client: Client, way: str, restarted: Callable[[], Awaitable[Ask]] | None = None) -> None:

@@ -30,7 +30,6 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def find_keys(issuer: TestIssuer, *keys: Json) -> Sequence[PyJWK]:
-    """The keys that are used of those that the issuer publishes."""
     issuer.publish(*keys)
     return (await IssuerClient(issuer.discovery_url, FakeClock().time).find(None)).keys
 
@@ -39,9 +38,6 @@ async def failure(url: str) -> str:
     with pytest.raises(IssuerFailure) as failed:
         await fetch_endpoints(url)
     return str(failed.value)
-
-
-# --- keys -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -69,8 +65,6 @@ async def test_a_key_that_cannot_be_used_is_skipped(issuer: TestIssuer, key: Jso
     with pytest.raises(AppError):
         await find_keys(issuer, key)
 
-
-# --- documents --------------------------------------------------------------------------------------------------------
 
 DISCOVERY = "/.well-known/openid-configuration"
 

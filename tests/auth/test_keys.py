@@ -23,7 +23,6 @@ def okp(key: Ed25519PrivateKey, **members: object) -> Json:
 
 
 def signed(guarded: Guarded, key: Ed25519PrivateKey, **header: str) -> str:
-    """A token of the server's issuer with this header."""
     claims = {"iss": guarded.issuer.url, "sub": "alice", "aud": AUDIENCE, "exp": START + 60}
     return remember_token(jwt.encode(claims, key, "EdDSA", dict(header)))
 

@@ -35,7 +35,6 @@ from tests.server.sockets.process import announced
 
 IN_PROCESS = "offline-inprocess"
 ON_WIRES = ["offline-ws", "bedrock-sse", "openai-sse"]
-"""Each model, and each transport."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -52,14 +51,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 class ConnectModel(Protocol):
-    """Build a server with the assistant and begin a conversation."""
-
     async def __call__(self, **settings: Any) -> ClientThread: ...  # noqa: ANN401 - the fields of Settings
 
 
 @pytest.fixture(scope="session")
 def reasoner() -> Iterator[str]:
-    """A model server in a process of its own."""
     with announced("-m", "tests.models.reasoning_server.server") as port:
         yield f"http://127.0.0.1:{port}"
 
@@ -72,14 +68,12 @@ def boto() -> object:
 
 @pytest.fixture
 def way(request: pytest.FixtureRequest) -> str:
-    """A model and a transport."""
     chosen: str = request.param
     return chosen
 
 
 @pytest.fixture
 def model(way: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ConfiguredModel:
-    """The model."""
     if way.startswith("offline"):
         offline = FakeOffline()
         monkeypatch.setattr("agui_container.models.offline.OfflineModel", lambda: offline.model)
@@ -106,7 +100,6 @@ async def connect_model(way: str, model: ConfiguredModel) -> AsyncIterator[Conne
 
 @pytest.fixture
 async def thread(connect_model: ConnectModel) -> ClientThread:
-    """A conversation with default settings."""
     return await connect_model()
 
 
@@ -133,11 +126,7 @@ PROTOCOLS = ["sse", "ws", *GRPC_PROTOCOLS]
 
 @dataclass
 class Site:
-    """A server that is reached over one protocol.
-
-    Attributes:
-        protocol: its name.
-    """
+    """A server that is reached over one protocol."""
 
     protocol: str
     service: Engine

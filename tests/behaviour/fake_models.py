@@ -30,8 +30,6 @@ class ConfiguredModel(ABC):
 
 
 class FakeOffline(ConfiguredModel):
-    """``AGUI_MODEL=offline``."""
-
     def __init__(self) -> None:
         self.model = WatchedModel()
         self.settings = {"model": "offline"}
@@ -45,8 +43,6 @@ class FakeOffline(ConfiguredModel):
 
 
 class ServedModel(ConfiguredModel):
-    """A model of the reasoning server at ``url``."""
-
     def __init__(self, url: str, name: str) -> None:
         self.url = url
         self.name = name
@@ -62,8 +58,6 @@ class ServedModel(ConfiguredModel):
 
 
 class FakeBedrock(ServedModel):
-    """``AGUI_MODEL=bedrock:…``."""
-
     signs_reasoning = True
 
     def __init__(self, url: str) -> None:
@@ -73,8 +67,6 @@ class FakeBedrock(ServedModel):
 
 
 class FakeOpenAI(ServedModel):
-    """``AGUI_MODEL=openai:…``."""
-
     def __init__(self, url: str) -> None:
         super().__init__(url, f"reasoner-{next(NUMBERS)}")
         self.settings = {

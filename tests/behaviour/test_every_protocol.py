@@ -40,12 +40,10 @@ def call_command(name: str, **arguments: object) -> str:
 
 
 def body_of(thread: str, run: str, **fields: object) -> Json:
-    """Return the body of a run over HTTP."""
     return {"threadId": thread, "runId": run, "messages": [], "protocolVersion": "1.0", **fields}
 
 
 def message_of(message_id: str, said: str) -> Json:
-    """Return a message of the user."""
     return {"id": message_id, "role": "user", "content": said}
 
 

@@ -88,7 +88,6 @@ class Page:
         return await self.thread.client.run(self.body(method, params, **fields))
 
     async def ask(self, method: str, params: Json | None = None, **fields: Any) -> Any:  # noqa: ANN401
-        """Return the result of a request."""
         started, finished = await self.send(method, params, **fields)
         assert (started["type"], finished["type"]) == ("RUN_STARTED", "RUN_FINISHED")
         return finished["result"]

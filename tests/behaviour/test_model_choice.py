@@ -11,7 +11,6 @@ CHOOSING = [name for name in PROTOCOLS if name != "kontekst"]
 
 
 async def last_messages(model: FakeOpenAI) -> list[str]:
-    """Return the last message of each prompt of a model."""
     return [prompt["messages"][-1]["content"] for prompt in await model.prompts()]
 
 

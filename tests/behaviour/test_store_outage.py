@@ -44,7 +44,6 @@ class Outage:
 
     @classmethod
     def of_file(cls, file: Path) -> "Outage":
-        """The file is moved away and back."""
         away, url = file.with_name("away.db"), f"sqlite:///{file}"
 
         async def begin() -> None:
@@ -81,7 +80,6 @@ def file_without_writes(file: Path) -> Iterator[Outage]:
 
 @pytest.fixture
 async def outage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Outage]:
-    """A database of the kind of the parameter."""
     if request.param == "sqlite":
         yield Outage.of_file(tmp_path / "store.db")
         return
@@ -120,7 +118,6 @@ async def events_elsewhere(url: str, then: Callable[[Client], Awaitable[None]]) 
 
 
 async def up_to(stream: RunStream, *wanted: str) -> list[Json]:
-    """Return the next events up to one of these types."""
     events: list[Json] = []
     while not events or events[-1]["type"] not in wanted:
         event = await stream.next()
@@ -130,7 +127,6 @@ async def up_to(stream: RunStream, *wanted: str) -> list[Json]:
 
 
 def unstored(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Return the lines of the log about ends that could not be stored."""
     return [line for line in caplog.messages if line.startswith("run end not stored")]
 
 

@@ -24,7 +24,6 @@ from tests.engine.doubles import ask
 
 
 async def ask_two_questions(run_input: RunAgentInput) -> AsyncIterator[Item]:
-    """End with two interrupts until a run has answers."""
     if run_input.resume:
         yield "Thanks."
         return
@@ -234,7 +233,6 @@ async def test_a_thread_says_which_run_has_made_a_message(connect: Connect) -> N
 
 
 async def show_an_earlier_message_late(run_input: RunAgentInput) -> AsyncIterator[Item]:
-    """Stream the second answer, and send the first one in a snapshot."""
     yield TextMessageChunkEvent(message_id="second", delta="Two.")
     answers = [AssistantMessage(id="first", content="One."), AssistantMessage(id="second", content="Two.")]
     yield MessagesSnapshotEvent(messages=[*run_input.messages, *answers])

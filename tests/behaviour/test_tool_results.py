@@ -12,19 +12,16 @@ ECHO = f"call echo {json.dumps({'text': LIE})}"
 
 
 def marks(events: list[Json]) -> list[bool]:
-    """Return for each result True if it is marked as a failure."""
     found = [event.get("metadata", {}) for event in events if event["type"] == "TOOL_CALL_RESULT"]
     return [metadata.get("failed", False) for metadata in found]
 
 
 def durations(events: list[Json]) -> list[float | None]:
-    """Return the duration of each tool call, or None where it is missing."""
     found = [event.get("metadata", {}) for event in events if event["type"] == "TOOL_CALL_RESULT"]
     return [metadata.get("durationMs") for metadata in found]
 
 
 async def prompted_results(thread: ClientThread) -> list[Json]:
-    """Return the results in the last prompt of the model."""
     said: list[Json] = (await thread.model.prompts())[-1]["messages"]
     return [message for message in said if message["role"] == "tool"]
 

@@ -32,7 +32,6 @@ class Worker:
 
 
 def session(client: Client, name: str) -> Client:
-    """Return the client of one caller."""
     return client.with_headers(**{SESSION_HEADER.replace("-", "_"): name})
 
 
@@ -50,7 +49,6 @@ async def refusal(client: Client, thread: str, said: str = "wait") -> Refused:
 
 
 async def is_served(client: Client) -> bool:
-    """Return True if a small run of this caller succeeds."""
     events = await client.run(ask("small", text="hello"))
     return (text(events), outcome(events)) == ("hi", "success")
 

@@ -103,22 +103,6 @@ def test_the_arguments_of_a_call_are_changed_in_an_editor(assistant: ServerProce
         terminal.wait_for("The result of calculate is 48.")
 
 
-def test_a_question_with_a_schema_is_a_form(chat: EmulatedTerminal) -> None:
-    chat.send("form\r")
-    chat.wait_for("Which paint?", "1. red", "2. blue", "1 to 2:")
-    chat.send("7\r")
-    chat.wait_for("This does not fit.")
-    chat.send("2\r")
-    chat.wait_for("coats (a number):")
-    chat.send("9\r")
-    chat.wait_for("glossy (Enter for none) [y/n]:")
-    chat.send("\r")
-    chat.wait_for("coats: 9 is greater than the maximum of 3")
-    for answer in ("2\r", "3\r", "y\r"):
-        chat.send(answer)
-    chat.wait_for("The answer is {'colour': 'blue', 'coats': 3, 'glossy': True}.")
-
-
 def test_ctrl_c_cancels_the_run_and_not_the_program(chat: EmulatedTerminal) -> None:
     chat.send("wait\r")
     chat.wait_for("I wait.")

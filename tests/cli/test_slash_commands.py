@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from agui_client import SyncSession
-from agui_container.cli.terminal.slash_commands import SLASH_COMMANDS
+from agui_container.cli.terminal.chat import SLASH_COMMANDS
 from tests.cli.terminal import EmulatedTerminal, open_chat
 from tests.server.sockets.process import ServerProcess
 

@@ -1,10 +1,7 @@
 """Envelopes: the same bytes as the official encoders, and frames that every parser accepts."""
 
 import pytest
-from ag_ui.core import (
-    BaseEvent,
-    CustomEvent,
-)
+from ag_ui.core import BaseEvent, CustomEvent
 
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -14,9 +11,6 @@ from agui_container.web.formats import sse_frames
 
 def name(event: BaseEvent) -> str:
     return str(event.type.value)
-
-
-# --- SSE ---
 
 
 def envelope(seq: int, event: BaseEvent) -> Envelope:

@@ -33,9 +33,6 @@ def test_wrong_props_are_refused_by_name(teas: object, message: str) -> None:
     assert (refused.value.code, refused.value.message) == (ErrorCode.VALIDATION_ERROR, message)
 
 
-# --- usage ------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("usage", "tokens"),
     [

@@ -23,13 +23,7 @@ from ag_ui.core import (
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agui_container.conversation.merge import (
-    MAX_TITLE,
-    MergedHistory,
-    dump_message,
-    make_title,
-    merge_history,
-)
+from agui_container.conversation.merge import MAX_TITLE, MergedHistory, dump_message, make_title, merge_history
 from agui_container.protocol.parser import MESSAGE
 
 IMAGE = ImagePart(source=UrlSource(value="https://example.com/a.png", mime_type="image/png"))
@@ -40,7 +34,6 @@ def message(word: str) -> Message:
 
 
 def kept_of(words: Sequence[str]) -> dict[str, bytes]:
-    """Return a thread in the form of a store."""
     return {word.lower(): dump_message(message(word)) for word in words}
 
 
@@ -166,9 +159,6 @@ def test_activities_stay_in_their_places(kept: str, sent: str, together: str) ->
 
 
 U, A = UserMessage, AssistantMessage
-
-
-# --- titles -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,7 @@ import pytest
 from ag_ui.core import RunAgentInput
 
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.parser import (
-    Request,
-    RunRequest,
-    parse,
-)
+from agui_container.protocol.parser import Request, RunRequest, parse
 from tests.engine.doubles import Json, ask
 
 
@@ -37,11 +33,7 @@ def refusal(body: bytes) -> str:
     return refused.value.message
 
 
-# --- run inputs ---
-
-
 def content(*parts: object) -> tuple[object, list[str]]:
-    """Return the parsed parts of a user message, and the warnings."""
     told: list[str] = []
     body = json.dumps(ask(messages=[{"id": "u", "role": "user", "content": list(parts)}])).encode()
     result = run_of(parse(body, told.append))
@@ -72,8 +64,6 @@ def test_a_part_that_is_malformed_is_refused(part: object) -> None:
         json.dumps(ask(messages=[{"id": "u", "role": "user", "content": [part]}])).encode()
     )
 
-
-# --- refusals ---
 
 REFUSED: dict[str, tuple[bytes, str]] = {
     "nothing": (b"", "The body is empty; a RunAgentInput is expected."),
@@ -130,7 +120,6 @@ IMAGE_VALUE = "messages.0.content.0.source.value"
 
 
 def image_message(source: object, image: object = None, **fields: object) -> Json:
-    """Return a message with one image part."""
     return {"id": "u", "role": "user", "content": [{"type": "image", "image": image, "source": source}], **fields}
 
 

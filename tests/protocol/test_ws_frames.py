@@ -38,9 +38,6 @@ def test_merging_stops_where_a_frame_would_grow_too_large_and_not_before(text: s
     assert "".join(json.loads(frame)["delta"] for frame in merged) == "".join(texts)
 
 
-# --- comparison with parsed events ---
-
-
 def by_parsing(envelopes: Sequence[Envelope], *, with_seq: bool) -> list[Json]:
     """Return the frames by the same rule on parsed events. Fields in another order belong to another class."""
     merged: list[tuple[Json, list[tuple[str, object]] | None]] = []

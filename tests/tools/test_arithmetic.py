@@ -1,9 +1,6 @@
 """Arithmetic gives the right numbers, and nothing but arithmetic gives any."""
 
-import ast
 import contextlib
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -97,33 +94,3 @@ def test_deep_nesting_is_computed_or_refused(expression: str) -> None:
 def test_long_text_is_refused() -> None:
     with pytest.raises(ToolError, match="too long"):
         evaluate("1" * (MAX_LENGTH + 1))
-
-
-@pytest.mark.parametrize(
-    ("expression", "sentence"),
-    [
-        ("(-8) ** 0.5", "The result is not a real number."),
-        ("sqrt(-1)", "sqrt is not defined for this number."),
-        ("sqrt()", "sqrt takes 1 argument(s)."),
-        ("round(5, -9)", "round takes 1 argument(s)."),
-        ("min(1)", "min takes 2 or more argument(s)."),
-    ],
-)
-def test_functions_say_what_they_take(expression: str, sentence: str) -> None:
-    with pytest.raises(ToolError) as caught:
-        evaluate(expression)
-    assert str(caught.value) == sentence
-
-
-def test_expressions_are_parsed_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    parse, side_by_side, parsing = ast.parse, threading.Barrier(2), 0.1
-
-    def waits_for_another(source: str, *, mode: str) -> ast.AST:
-        with contextlib.suppress(threading.BrokenBarrierError):
-            side_by_side.wait(parsing)
-            raise AssertionError("two are parsed at once")
-        return parse(source, mode=mode)
-
-    with ThreadPoolExecutor(2) as threads, monkeypatch.context() as patched:
-        patched.setattr("agui_container.tools.builtin.ast.parse", waits_for_another)
-        assert list(threads.map(evaluate, ["1+1", "2+2"])) == [2, 4]

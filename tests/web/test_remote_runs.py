@@ -19,7 +19,6 @@ ATTACH = {"type": "attach", "threadId": "t1", "runId": "r1"}
 
 
 async def raise_unavailable(*_: object) -> None:
-    """Raise the error of a store that is unavailable."""
     raise StoreUnavailable("gone")
 
 

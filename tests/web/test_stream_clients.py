@@ -40,9 +40,6 @@ async def five_events(_: RunAgentInput) -> AsyncIterator[Item]:
         await asyncio.sleep(0)
 
 
-# --- disconnected clients ---
-
-
 async def test_a_client_that_leaves_while_a_write_waits_leaves_nothing_behind() -> None:
     is_waiting = asyncio.Event()
 
@@ -61,9 +58,6 @@ async def test_a_client_that_leaves_while_a_write_waits_leaves_nothing_behind() 
     assert 1 <= sequence_numbers(exchange.bodies)[-1] <= 3
     assert service.readers.open_count == 0
     await eventually(lambda: subscription.run.log.has_ended)
-
-
-# --- slow clients ---
 
 
 @pytest.mark.parametrize("takes", [None, lambda _: False], ids=["no direct way", "a full connection"])
@@ -86,12 +80,7 @@ async def test_a_client_that_takes_nothing_is_disconnected(
     assert f"slow reader disconnected run=r1 idle_seconds={STALLED_SECONDS}" in caplog.messages
 
 
-# --- silence ---
-
-
 class OpenStream:
-    """An open stream and its agent, which yields the items of the test."""
-
     def __init__(self, takes: Callable[[bytes], bool] | None) -> None:
         self.items = asyncio.Queue[str]()
         self.exchange = AsgiExchange(takes=takes)

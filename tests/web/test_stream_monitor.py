@@ -9,8 +9,6 @@ from tests.engine.doubles import eventually
 
 
 class CountingStream(EventStreamResponse):
-    """Counts its checks."""
-
     def __init__(self) -> None:
         self.checks = 0
 
@@ -46,17 +44,3 @@ async def test_streams_are_checked_together_until_they_are_removed(delays: list[
     assert [stream.checks for stream in streams[1:]] == others
     monitor.remove(streams[0])
     monitor.remove(streams[0])
-
-
-def test_streams_of_the_next_event_loop_are_checked_too() -> None:
-    monitor = StreamMonitor(0.001)
-
-    async def stay(*, until_checked: bool) -> None:
-        stream = CountingStream()
-        monitor.add(stream)
-        if until_checked:
-            await eventually(lambda: stream.checks > 0)
-        monitor.remove(stream)
-
-    asyncio.run(stay(until_checked=False))  # the loop is closed before the check is due
-    asyncio.run(stay(until_checked=True))

@@ -17,7 +17,7 @@ import click
 from click.exceptions import NoSuchCommand
 
 from agui_container import __version__
-from agui_container.cli.extra import needs_extra
+from agui_container.cli.failure import needs_extra
 from agui_container.imports import lazy_attributes
 
 SUMMARIES = {

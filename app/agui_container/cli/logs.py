@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from agui_container.aws.deploy.aws import Aws
-from agui_container.cli.control_characters import without_controls
 from agui_container.cli.deploy import Work, endpoint_option, explained, name_option, region_option
+from agui_container.cli.failure import without_controls
 from agui_container.cli.options import config_option
 
 LOG_GROUP = "/aws/bedrock-agentcore/runtimes/{runtime}-{endpoint}"

@@ -21,6 +21,7 @@ from ag_ui.core import (
 from agui_container.conversation.merge import dump_message
 from agui_container.conversation.state import SharedState
 from agui_container.conversation.stored_parts import cut_off_event
+from agui_container.log_values import format_fields
 from agui_container.ports import Item
 from agui_container.ports.records import Change, StoredMessage
 from agui_container.protocol.encoder import encode_whole
@@ -32,7 +33,6 @@ from agui_container.run.entries import RunEntries
 from agui_container.run.event_log import EventLog
 from agui_container.run.outcome import RunResult
 from agui_container.run.split_pairs import PairJoiner
-from agui_container.runtime.log_values import format_fields
 from agui_core.expander import Expander, IllegalEvent
 from agui_core.transcript import Transcript
 from agui_core.turns import open_calls, unanswered_calls

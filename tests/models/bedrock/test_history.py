@@ -4,13 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from ag_ui.core import (
-    DeveloperMessage,
-    Message,
-    ReasoningMessage,
-    SystemMessage,
-    ToolMessage,
-)
+from ag_ui.core import DeveloperMessage, Message, ReasoningMessage, SystemMessage, ToolMessage
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -3,9 +3,7 @@
 import pytest
 
 from agui_container.models.bedrock.reasoning_signature import sign_redacted, sign_text, verify_reasoning
-from tests.models.bedrock.doubles import (
-    MODEL,
-)
+from tests.models.bedrock.doubles import MODEL
 
 SIGNATURE = "a.b/c+d==ü"
 

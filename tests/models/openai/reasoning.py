@@ -31,11 +31,8 @@ Json = Mapping[str, Any]
 REASONING = "reasoning_content"
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
-# --- requests ---
-
 
 def broken_rules(body: Json) -> list[str]:
-    """Every rule that a request breaks, in words."""
     return [*_broken_pairs(body["messages"]), *_broken_names(body)]
 
 
@@ -107,9 +104,6 @@ def _text(content: str | Sequence[Json] | None) -> str:
 
 def _call(call: Json) -> ToolCall:
     return ToolCall(id=call["id"], function=FunctionCall.model_validate(call["function"]))
-
-
-# --- answers ---
 
 
 async def answer(deltas: AsyncIterator[Delta], *, usage: bool) -> AsyncIterator[bytes]:

@@ -15,11 +15,6 @@ from agui_container.protocols.grpc import call
 from tests.engine.doubles import eventually
 from tests.protocols.grpc.streams import SIZE, Reader, call_of
 
-# --- messages ---------------------------------------------------------------------------------------------------------
-
-
-# --- replies ----------------------------------------------------------------------------------------------------------
-
 BATCH = Batch("r1", 1, [EventType.TEXT_MESSAGE_CONTENT], [b'{"delta":"' + b"x" * SIZE + b'"}'])
 
 

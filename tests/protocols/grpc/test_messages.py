@@ -6,17 +6,15 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 
+from agui_container import threads as offload_module
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import MAX_MESSAGE_PARTS
 from agui_container.protocols.gen.descriptors import Struct
 from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
 from agui_container.protocols.grpc import call, messages
-from agui_container.protocols.grpc.call import TRANSLATED_BYTES
 from agui_container.protocols.grpc.messages import check_fields, decode
 from agui_container.protocols.roz.run_inputs import MAX_CONTEXTS, read_message, read_start
-from agui_container.runtime import offload as offload_module
-from agui_container.runtime.offload import LARGE_BYTES, offload
-from tests.protocols.grpc.callers import serving_caller
+from agui_container.threads import LARGE_BYTES, offload
 from tests.protocols.grpc.streams import Sender, call_of, start
 
 EMPTY_HISTORY, EMPTY_CONTEXT = b"\x2a\x00", b"\x32\x00"
@@ -27,8 +25,6 @@ EMPTY_OBJECT = b"\x0a\x02\x2a\x00"
 
 
 class CountingWork:
-    """Work that calls do in a thread, counted."""
-
     count = 0
 
     async def __call__(self, work: Any, *args: Any) -> Any:
@@ -38,7 +34,6 @@ class CountingWork:
 
 @pytest.fixture
 def large_work(monkeypatch: pytest.MonkeyPatch) -> CountingWork:
-    """The work that calls do in a thread."""
     work = CountingWork()
     for module in (call, offload_module):
         monkeypatch.setattr(module, "offload", work)
@@ -46,13 +41,9 @@ def large_work(monkeypatch: pytest.MonkeyPatch) -> CountingWork:
 
 
 def list_of_objects(count: int) -> Struct:
-    """A document with a list of empty objects."""
     document = Struct()
     document.fields["a"].list_value.MergeFromString(EMPTY_OBJECT * count)
     return document
-
-
-# --- work in a thread -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -65,26 +56,6 @@ async def test_large_messages_are_decoded_in_a_thread(
     message = await call_of(Sender(body, encoding=encoding)).receive()
     assert message is not None
     assert (len(message.start.prompt), large_work.count) == (size, count)
-
-
-async def test_large_requests_of_a_session_are_translated_in_a_thread(large_work: CountingWork) -> None:
-    async def agent(_: object) -> Any:
-        yield "hi"
-
-    text = "x" * (TRANSLATED_BYTES + 1)
-    part = roz.ContentPart(text=roz.TextContent(text=text))
-    async with serving_caller(agent) as caller:
-        await caller.begin_session()
-        assert large_work.count == 0
-        session = await caller.begin_session(history=[roz.ConversationMessage(role="user", parts=[part])])
-        assert large_work.count == 1
-        await session.send(register_tools=roz.RegisterTools(tools=[roz.ToolSchema(name="f", description=text)]))
-        await session.say(text)
-        await session.until("turn_complete")
-        assert large_work.count == 3
-
-
-# --- bounds on what a message holds -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("field", [EMPTY_HISTORY, EMPTY_CONTEXT])

@@ -32,9 +32,9 @@ from agui_container.agents.gate.calls import CallNote, denied_result, failed_res
 from agui_container.agents.gate.journal import TurnJournal
 from agui_container.agents.gate.toolbox import DECLINED, Toolbox
 from agui_container.conversation.stored_parts import CUT_OFF
+from agui_container.log_values import format_fields
 from agui_container.ports import Permission, RunContext, Suspension
 from agui_container.protocol.errors import AppError
-from agui_container.runtime.log_values import format_fields
 from agui_core.turns import (
     IndexedCall,
     calls_of,

@@ -18,8 +18,8 @@ from referencing.exceptions import Unresolvable
 
 from agui_client import DECLINE, Approval, Decision, Declined
 from agui_client.interrupts import ELICITATION
-from agui_container.cli.control_characters import without_controls
 from agui_container.cli.export import as_json
+from agui_container.cli.failure import without_controls
 from agui_container.cli.signals import ctrl_c_calls
 from agui_container.cli.terminal.asker import Asker
 from agui_container.cli.terminal.screen import Screen

@@ -1,6 +1,5 @@
 """A conversation: text, reasoning, calls, subagents, steps, notices, attachments, messages that wait."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,30 +40,6 @@ async def test_a_newcomer_gets_to_a_tool_an_approval_and_a_fork_by_clicks(visit:
     await user.press("Ask again")
     await user.is_done()
     await user.reads("The result of calculate is 14.")
-
-
-async def test_a_newcomer_sees_reasoning_subagents_questions_and_stop_by_buttons(visit: Visit, unset: str) -> None:
-    user = await visit(unset)
-    await user.page.get_by_role("button", name="Use a subagent").click()
-    await user.reads("The result of delegate")
-    await user.press("New chat")
-    await user.page.get_by_role("button", name="Answer a question").click()
-    await user.press("Rather not")
-    await user.reads("The user did not want to say.")
-    await user.press("New chat")
-    await user.page.get_by_role("button", name="Stop an answer").click()
-    await user.reads("Waiting 30 s.")
-    await user.press("Stop")
-    await user.reads("You stopped this answer.")
-    await user.press("New chat")
-    await user.page.get_by_role("button", name="See it think").click()
-    await user.reads("I have thought about rain.")
-    thoughts = user.page.get_by_text("I am asked to think about rain.")
-    await expect(thoughts).to_be_hidden()
-    await user.page.get_by_text(re.compile("^Thought")).click()
-    await expect(thoughts).to_be_visible()
-    await user.say("hello")
-    await expect(user.conversation.get_by_text("calculate 2*(3+4)", exact=True)).to_be_visible()
 
 
 async def test_text_is_markdown_with_tables_code_and_formulas(visit: Visit, scripted: str) -> None:
