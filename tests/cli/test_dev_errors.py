@@ -1,14 +1,9 @@
 """What clients read of an exception of an agent in ``agui dev``."""
 
-import ctypes
-
 import pytest
 
-from agui_container.cli.dev_errors import describe_dev_failure
+from agui_container.cli.project import with_traceback
 from agui_container.protocol.errors import AppError, ErrorCode
-
-NOTHING = ctypes.create_string_buffer(1)
-"""No file has changed."""
 
 
 def raised(error: Exception, cause: Exception | None = None) -> Exception:
@@ -27,7 +22,7 @@ def raised(error: Exception, cause: Exception | None = None) -> Exception:
     ids=["exception", "of a framework"],
 )
 def test_an_exception_has_its_traceback(error: Exception) -> None:
-    described = describe_dev_failure(NOTHING, error)
+    described = with_traceback(error)
     assert described.code is ErrorCode.AGENT_ERROR
     assert "Traceback (most recent call last)" in described.message
     assert "KeyError: 'paint'" in described.message
@@ -42,9 +37,9 @@ def test_an_exception_has_its_traceback(error: Exception) -> None:
     ids=["sentence of the agent", "of a model"],
 )
 def test_a_sentence_for_people_is_left_as_it_is(error: AppError) -> None:
-    assert describe_dev_failure(NOTHING, error) is error
+    assert with_traceback(error) is error
 
 
 def test_a_password_in_an_exception_is_masked() -> None:
     error = raised(OSError("cannot connect to postgresql://me:pa55word@db/agui"))
-    assert "pa55word" not in describe_dev_failure(NOTHING, error).message
+    assert "pa55word" not in with_traceback(error).message
