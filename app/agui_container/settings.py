@@ -6,6 +6,7 @@ Rule: a setting that cannot be used, or that would have no effect, stops the sta
 import json
 import re
 from enum import StrEnum
+from ipaddress import ip_address
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -376,3 +377,10 @@ def check_auth(settings: Settings) -> None:
 
 def default_of(name: str) -> object:
     return Settings.model_fields[name].default
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -61,12 +61,6 @@ async def test_context_variables_reach_the_thread() -> None:
     assert await items(agent) == ["here"]
 
 
-# --- failures -------------------------------------------------------------------------------------------------------
-
-
-# --- cancellation ---------------------------------------------------------------------------------------------------
-
-
 async def test_a_cancelled_run_returns_while_its_thread_is_blocked() -> None:
     began, go_on, closed = threading.Event(), threading.Event(), threading.Event()
 

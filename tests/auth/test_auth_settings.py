@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
+from agui_container.log_values import format_fields
 from agui_container.main import build_app
-from agui_container.runtime.log_values import format_fields
 from agui_container.server.run import warn_if_shared
 from agui_container.settings import Auth, Scope, Settings, SettingsError
 from tests.auth.issuer import AUDIENCE

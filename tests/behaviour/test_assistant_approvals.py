@@ -6,7 +6,6 @@ from functools import partial
 import pytest
 
 from agui_container.stores.memory import MemoryStore
-from agui_container.stores.memory.data import Bounds
 from tests.behaviour.approval_tools import PAID
 from tests.behaviour.client import Refused, outcome, text, types
 from tests.behaviour.conftest import ConnectModel
@@ -75,16 +74,15 @@ async def test_edited_arguments_replace_the_calls_and_are_checked_again(thread: 
 async def test_the_oldest_approval_is_forgotten_for_a_new_one_and_its_answer_is_refused(
     connect_model: ConnectModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agui_container.stores.MemoryStore", partial(MemoryStore, Bounds(noted_threads=2)))
+    monkeypatch.setattr("agui_container.stores.MemoryStore", partial(MemoryStore, max_threads=2))
     first = await connect_model()
     threads = [first, *(ClientThread(first.client, first.model) for _ in range(2))]
-    oldest, *others = [interrupt for thread in threads for interrupt in await ask_for_payments(thread, 1)]
+    oldest, _, newest = [interrupt for thread in threads for interrupt in await ask_for_payments(thread, 1)]
     gone = await first.resume(answer(oldest, approved=True))
     assert outcome(gone) == "VALIDATION_ERROR"
     assert gone[-1]["message"].startswith("resume.0.interruptId: this interrupt no longer waits for an answer")
-    for thread, waiting in zip(threads[1:], others, strict=True):
-        await thread.resume(answer(waiting, approved=True))
-    assert [PAID[thread.id] for thread in threads] == [[], [1], [1]]
+    await threads[-1].resume(answer(newest, approved=True))
+    assert [PAID[thread.id] for thread in threads] == [[], [], [1]]
 
 
 @pytest.mark.wire

@@ -11,7 +11,7 @@ from starlette.types import Message, Receive
 
 from agui_container.engine.engine import Engine
 from agui_container.protocol.errors import AppError
-from agui_container.runtime.offload import LARGE_BYTES
+from agui_container.threads import LARGE_BYTES
 from agui_container.web import request_body
 from agui_container.web.request_body import read_body, read_fields, read_request
 from tests.engine.doubles import caller, forever, make_service

@@ -81,9 +81,6 @@ async def test_a_transcript_is_plain_text(serve: Serve) -> None:
     assert answer.text.startswith("User:\n  calculate 6*7\n\nAssistant:\n")
 
 
-# --- addresses --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ODD)
 async def test_an_id_of_any_characters_has_its_own_address(serve: Serve, name: str) -> None:
     client, _ = await serve(brief)
@@ -109,9 +106,6 @@ async def test_a_plain_slash_is_never_part_of_an_id(serve: Serve, path: str) -> 
         await store_conversation(client.service.cluster.store, thread=name)
     answer = await ask_for(client, "GET", path)
     assert (answer.status_code, refusal_event(answer)["message"]) == (404, "Not Found.")
-
-
-# --- refusals ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

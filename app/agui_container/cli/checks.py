@@ -24,10 +24,10 @@ from msgspec import Struct
 from agui_container.cli.local_server import bind_reason
 from agui_container.main import build_app, open_url
 from agui_container.ports import Model, ToolError
+from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.model import Prompt
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.replicas.buses import open_bus
-from agui_container.runtime.aclosing import maybe_aclosing
 from agui_container.settings import ASSISTANT, Auth, Settings
 from agui_container.stores import is_durable, open_store
 from agui_container.tools.mcp import McpConfigError, parse_servers

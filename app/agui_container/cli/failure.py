@@ -12,7 +12,7 @@ from typing import IO, Any
 import click
 
 from agui_container.imports import EXTRAS, advice_for
-from agui_container.runtime.log_values import mask_passwords
+from agui_container.log_values import mask_passwords
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """All but tab and line feed, and the marks that change the direction of writing."""

@@ -19,11 +19,11 @@ from agui_container.agents.as_agent import AgentLoadError
 from agui_container.cli.failure import CommandFailed
 from agui_container.cli.local_server import LOOPBACK, listen, local_server
 from agui_container.cli.serve import make_current_folder_importable
+from agui_container.log_values import mask_passwords
 from agui_container.main import create_app
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.terminal_events import describe_failure
 from agui_container.run.user_code import format_exception
-from agui_container.runtime.log_values import mask_passwords
 from agui_container.settings import SettingsError
 from agui_container.settings_sources import load_settings, load_with_origins
 from agui_container.tools.loader import ToolLoadError

@@ -75,9 +75,10 @@ def build_page(target: Target) -> Starlette:
 async def address_of(target: Target, connection: HTTPConnection, *, websocket: bool = False) -> Address:
     """Return where a request of the page is sent, in the session of the target or in that of the browser."""
     own = connection.headers.get(SESSION_HEADER) or connection.query_params.get(SESSION_HEADER)
-    options = target.options
-    url, session_id = with_transport(target.url, websocket=websocket), options.get("session_id") or own
-    return await Caller(url, options.get("token"), session_id, sigv4=options.get("sigv4")).address()
+    options = target.options.copy()
+    if own and "session_id" not in options:
+        options["session_id"] = own
+    return await Caller(with_transport(target.url, websocket=websocket), **options).address()
 
 
 async def pass_on(http: httpx.AsyncClient, request: Request, address: Address) -> Response:

@@ -25,6 +25,7 @@ from agui_container.engine.quota import Quota
 from agui_container.engine.registry import RunRegistry
 from agui_container.engine.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
 from agui_container.engine.thread_snapshot import ThreadSnapshot, is_connect, snapshot_events
+from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Caller
 from agui_container.ports.records import Busy, Change, Claim, Exists, RunRecord, ThreadDelta
 from agui_container.ports.store import (
@@ -49,8 +50,7 @@ from agui_container.run.recorder import thread_deleted
 from agui_container.run.run import Run, RunOrigin
 from agui_container.run.subscription import Readable
 from agui_container.run.terminal_events import start_failed_error
-from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.offload import offload_if_large
+from agui_container.threads import offload_if_large
 
 logger = logging.getLogger(__name__)
 

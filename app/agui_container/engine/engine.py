@@ -40,8 +40,8 @@ from agui_container.run.recorder import RunRecorder
 from agui_container.run.run import Run, RunOrigin
 from agui_container.run.subscription import Readable, Subscription
 from agui_container.run.terminal_events import describe_failure
-from agui_container.runtime.offload import offload_if_large
 from agui_container.telemetry import Readings, observe_engine
+from agui_container.threads import offload_if_large
 
 logger = logging.getLogger(__name__)
 

@@ -14,6 +14,8 @@ from typing import Self, TypeVar
 
 from ag_ui.core import EventType, RunErrorEvent
 
+from agui_container.log_values import format_fields
+from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.bus import BusUnavailable, EventGap
 from agui_container.ports.records import RunKey, RunRecord
 from agui_container.ports.store import (
@@ -30,8 +32,6 @@ from agui_container.run.outcome import CancelReason
 from agui_container.run.readers import WATCH_SECONDS
 from agui_container.run.subscription import OnClose, PushBatch
 from agui_container.run.terminal_events import number_events
-from agui_container.runtime.aclosing import maybe_aclosing
-from agui_container.runtime.log_values import format_fields
 
 T = TypeVar("T")
 

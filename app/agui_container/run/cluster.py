@@ -13,13 +13,13 @@ from enum import StrEnum
 from msgspec.structs import replace
 from pydantic_core import from_json, to_json
 
+from agui_container.log_values import format_fields
 from agui_container.ports import Clock
 from agui_container.ports.bus import Bus, BusUnavailable
 from agui_container.ports.records import Ending, RunKey, RunRecord, ThreadKey
 from agui_container.ports.store import RunQuery, Store
 from agui_container.protocol.token_usage import USAGE, count_tokens
 from agui_container.protocol.wire.envelope import Envelope
-from agui_container.runtime.log_values import format_fields
 
 LEASE_SECONDS = 8.0
 """Duration of a lease. A run whose lease is not renewed may be taken over by another replica."""

@@ -17,6 +17,7 @@ from ag_ui.core import Interrupt, RunErrorEvent, RunFinishedCancelledOutcome, Ru
 from msgspec import structs
 
 from agui_container.conversation.recovery import EVENT, advance
+from agui_container.log_values import format_fields
 from agui_container.ports.records import Ending, RunKey, RunStatus
 from agui_container.ports.store import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, LeaseLost, StoreUnavailable
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -28,7 +29,6 @@ from agui_container.run.event_log import EventLog
 from agui_container.run.outcome import error_json
 from agui_container.run.questions import ended_turn, question_notes
 from agui_container.run.terminal_events import TerminalEvent, number_events
-from agui_container.runtime.log_values import format_fields
 
 WINDOW_SECONDS = 0.005
 """Time that an event waits for others, so that all are stored in one transaction."""

@@ -9,7 +9,7 @@ from h2.events import StreamEnded
 
 from agui_container.engine.engine import Engine
 from agui_container.main import build_app
-from agui_container.ports.agent import EVERYBODY
+from agui_container.ports.auth import EVERYBODY
 from agui_container.protocols.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
 from agui_container.protocols.grpc import call

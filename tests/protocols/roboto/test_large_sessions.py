@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from agui_container.protocols.roboto.turns import SessionClient, SessionReader
-from agui_container.runtime.offload import LARGE_BYTES
+from agui_container.threads import LARGE_BYTES
 from tests.engine.conversations import QUESTION, store_conversation
 from tests.engine.doubles import caller, forever, make_service
 

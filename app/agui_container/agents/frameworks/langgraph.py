@@ -54,10 +54,10 @@ from agui_container.agents.frameworks.translation import (
     filter_answers,
     own_input,
 )
+from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Item, RunContext, thread_key
+from agui_container.ports.agent import maybe_aclosing
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.aclosing import maybe_aclosing
-from agui_container.runtime.log_values import format_fields
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 

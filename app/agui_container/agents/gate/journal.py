@@ -43,6 +43,7 @@ from agui_container.agents.gate.calls import (
 )
 from agui_container.conversation.questions import journal_kind
 from agui_container.conversation.stored_parts import CUT_OFF
+from agui_container.log_values import format_fields
 from agui_container.ports import RunContext
 from agui_container.ports.records import ThreadKey, ThreadNote
 from agui_container.ports.store import (
@@ -52,8 +53,6 @@ from agui_container.ports.store import (
     wait_for_store,
 )
 from agui_container.protocol.errors import AppError
-from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.memory_notes import MemoryNotes
 
 NOT_STARTED = "Error: this call was cancelled before it was started."
 
@@ -64,6 +63,24 @@ The store holds it for twice as long. In the second half it can be cancelled, an
 """
 
 logger = logging.getLogger(__name__)
+
+
+class MemoryNotes:
+    """``NoteStore`` in memory, without limits, for an assistant outside of a server. Any thread exists."""
+
+    def __init__(self) -> None:
+        self._notes: dict[ThreadKey, dict[tuple[str, str], ThreadNote]] = {}
+
+    async def notes(self, thread: ThreadKey, *kinds: str) -> Sequence[ThreadNote]:
+        return [note for note in self._notes.get(thread, {}).values() if note.kind in kinds]
+
+    async def put_notes(self, thread: ThreadKey, notes: Sequence[ThreadNote]) -> bool:
+        self._notes.setdefault(thread, {}).update({(note.kind, note.id): note for note in notes})
+        return True
+
+    async def settle_note(self, thread: ThreadKey, note: ThreadNote) -> bool:
+        stored = self._notes.get(thread, {}).get((note.kind, note.id))
+        return stored is not None and not stored.is_settled and await self.put_notes(thread, [note])
 
 
 class Journal(Struct, frozen=True):

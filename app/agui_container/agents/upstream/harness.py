@@ -35,10 +35,10 @@ from agui_container.agents.upstream import UpstreamOptions
 from agui_container.agents.upstream.agentcore import SESSION_HEADER
 from agui_container.agents.upstream.events import UpstreamFault
 from agui_container.agents.upstream.http import CONNECT_SECONDS, FAILURE, refuse_failure
+from agui_container.log_values import format_fields
 from agui_container.ports import RunContext
 from agui_container.ports.tool import for_models
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.log_values import format_fields
 
 Json = dict[str, Any]
 

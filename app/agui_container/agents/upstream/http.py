@@ -18,9 +18,9 @@ from httpx_sse import EventSource, SSEError
 from agui_container.agents.upstream import UpstreamOptions
 from agui_container.agents.upstream.agentcore import SESSION_HEADER
 from agui_container.agents.upstream.events import EventReader, UpstreamFault
+from agui_container.log_values import format_fields
 from agui_container.ports import RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.log_values import format_fields
 
 CONNECT_SECONDS = 10.0
 REDIRECTS = 5

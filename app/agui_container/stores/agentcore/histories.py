@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agui_container.log_values import format_fields
 from agui_container.ports.records import (
     Change,
     StoredMessage,
@@ -24,7 +25,6 @@ from agui_container.ports.records import (
     ThreadStatus,
 )
 from agui_container.ports.store import Delete, StoreUnavailable
-from agui_container.runtime.log_values import format_fields
 from agui_container.stores.agentcore.service import MemoryService, SessionContents, digest, session_id
 from agui_container.stores.agentcore.turn_events import EARLIER, TurnRecord, dump_record
 from agui_container.stores.memory import MemoryStore

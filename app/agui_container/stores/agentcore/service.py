@@ -28,10 +28,9 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
+from agui_container.log_values import format_fields
 from agui_container.ports.records import Ending, RunKey, StoredMessage, ThreadKey
 from agui_container.ports.store import StoreUnavailable
-from agui_container.runtime.daemon_threads import DaemonThreadPool
-from agui_container.runtime.log_values import format_fields
 from agui_container.stores.agentcore.turn_events import (
     Event,
     ThreadHistory,
@@ -43,6 +42,7 @@ from agui_container.stores.agentcore.turn_events import (
     read_records,
 )
 from agui_container.telemetry import STORE_DURATION, CallTimer
+from agui_container.threads import DaemonThreadPool
 
 MEMORY_ID = re.compile(
     r"(arn:(aws|aws-cn|aws-us-gov):bedrock-agentcore:(?P<region>[a-z0-9-]+):[0-9]{12}:memory/)?"

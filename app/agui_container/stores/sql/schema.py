@@ -6,7 +6,7 @@ JSON is stored as bytes.
 
 Rule: the database enforces the invariants: one active run per thread, one envelope per run and ``seq``, one message and
 one note per id. A ``*_revision`` column stores the thread's ``revision`` at which that part of it last changed.
-The scripts in ``migrations`` create the tables; a test compares both.
+The scripts in ``migrations`` change the tables of older databases to these.
 """
 
 import hashlib

@@ -15,8 +15,8 @@ from mcp_types import Tool as McpToolSpec
 from msgspec import Struct
 from pydantic_core import to_json
 
+from agui_container.log_values import format_fields
 from agui_container.ports import RunContext, ToolError
-from agui_container.runtime.log_values import format_fields
 
 UI = advertise("io.modelcontextprotocol/ui", {"mimeTypes": ["text/html;profile=mcp-app"]})
 

@@ -47,7 +47,6 @@ class WebSocketTransport:
         self._unanswered = 0
 
     async def stream(self, request: str) -> AsyncGenerator[Received, None]:
-        """Yield the events of a run."""
         async with aclosing(self._frames(request)) as frames:
             async for frame in frames:
                 if isinstance(frame.get("type"), str):
@@ -56,7 +55,6 @@ class WebSocketTransport:
                         return
 
     async def command(self, command: Frame) -> Frame:
-        """Send a command, and return its result."""
         try:
             async with aclosing(self._frames(json.dumps({"command": command, "id": 1}))) as frames:
                 async for frame in frames:

@@ -1,4 +1,4 @@
-"""Daemon threads: results of blocking code, and callers that stop waiting."""
+"""Work off the event loop: results of blocking code, callers that stop waiting, and one bound for large data."""
 
 import asyncio
 import subprocess
@@ -8,13 +8,18 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from agui_container.runtime.daemon_threads import (
+from agui_container.threads import (
+    LARGE_BYTES,
     ROOM,
+    WORKERS,
     CannotStartThread,
     DaemonThreadPool,
     ThreadPoolBusy,
     ThreadStream,
+    offload,
+    offload_if_large,
 )
+from tests.engine.doubles import eventually
 
 NAME = "test"
 WAIT = 120
@@ -33,12 +38,10 @@ async def take_all(stream: ThreadStream[int]) -> list[int]:
 
 
 async def wait_for_event(event: threading.Event) -> bool:
-    """Wait for a thread without stopping the loop."""
     return await asyncio.to_thread(event.wait, WAIT)
 
 
 async def wait_until_threads_end() -> None:
-    """Wait until no thread is alive."""
     for thread in [thread for thread in threading.enumerate() if thread.name == NAME]:
         await asyncio.to_thread(thread.join, WAIT)
         assert not thread.is_alive()
@@ -159,7 +162,7 @@ async def test_a_thread_that_cleans_up_without_a_reader_counts_until_it_is_done(
 
 BLOCKED = """
 import asyncio, threading
-from agui_container.runtime.daemon_threads import DaemonThreadPool
+from agui_container.threads import DaemonThreadPool
 
 async def main():
     DaemonThreadPool(1).stream("blocked", lambda _: threading.Event().wait()).stop()
@@ -170,3 +173,31 @@ asyncio.run(main())
 
 def test_a_blocked_thread_does_not_hold_up_the_exit_of_the_process() -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", BLOCKED], check=True, timeout=WAIT)
+
+
+# --- work on large data ---
+
+
+async def test_so_many_functions_work_at_a_time_and_a_cancelled_caller_returns_at_once() -> None:
+    gate, begun = threading.Event(), list[int]()
+
+    def work(number: int) -> None:
+        begun.append(number)
+        assert gate.wait(WAIT)
+
+    tasks = [asyncio.create_task(offload(work, number)) for number in range(WORKERS + 2)]
+    await eventually(lambda: len(begun) == WORKERS)
+    tasks.pop().cancel()
+    await eventually(lambda: len(begun) == WORKERS)
+    tasks[0].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(tasks.pop(0), WAIT)
+    gate.set()
+    await asyncio.wait_for(asyncio.gather(*tasks), WAIT)
+    assert sorted(begun) == list(range(WORKERS + 1))
+
+
+@pytest.mark.parametrize(("size", "is_on_loop"), [(LARGE_BYTES, True), (LARGE_BYTES + 1, False)])
+async def test_work_on_little_data_stays_on_the_loop(size: int, *, is_on_loop: bool) -> None:
+    thread = await offload_if_large(size, threading.get_ident)
+    assert (thread == threading.get_ident()) is is_on_loop

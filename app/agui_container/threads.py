@@ -1,10 +1,11 @@
-"""Daemon threads for blocking code, and calls from threads into the event loop.
-
-Each call and each stream of items runs in a daemon thread of its own, because a blocked thread must not delay the exit
-of the process. The threads of anyio (4.16) and of ``ThreadPoolExecutor`` delay it until they end.
+"""Work off the event loop: blocking code in daemon threads, large data in a few threads, and calls back into the loop.
 
 Rules:
 
+- Blocking code of users and models runs in a daemon thread of its own, because a blocked thread must not delay the exit
+  of the process. The threads of anyio (4.16) and of ``ThreadPoolExecutor`` delay it until they end.
+- Of the functions that work on large data, ``WORKERS`` work at a time. More would not be faster, because of the
+  interpreter lock, and would need more memory at once.
 - A cancelled caller returns immediately, whatever its thread does. A thread occupies its slot until it ends, even if
   its caller has been cancelled. Every exception in a thread is raised in the waiting caller.
 - ``LoopBridge`` runs every call on the event loop, and a worker thread waits for the outcome. Therefore an invalid
@@ -18,11 +19,24 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextvars import copy_context
-from typing import Generic, TypeVar
+from functools import partial
+from typing import Generic, ParamSpec, TypeVar
+
+from anyio import CapacityLimiter, to_thread
+from anyio.lowlevel import RunVar
 
 from agui_container.ports import Item
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+LARGE_BYTES = 100_000
+"""Bytes of data up to which work on them is done on the event loop: it takes a few milliseconds."""
+
+WORKERS = 2
+
+_limiter: RunVar[CapacityLimiter] = RunVar("offload")
+"""The bound of ``offload``, on each event loop its own."""
 
 ROOM = 256
 """Maximum number of items of a stream that wait for the event loop. At the limit the thread waits."""
@@ -202,3 +216,17 @@ def _run_into(outcome: "Future[T]", function: Callable[[], T]) -> None:
         outcome.set_result(function())
     except Exception as error:  # noqa: BLE001 - raised in the calling thread
         outcome.set_exception(error)
+
+
+async def offload(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function in a thread, with the caller's context variables. A cancelled caller returns at once."""
+    limiter = _limiter.get(None) or CapacityLimiter(WORKERS)
+    _limiter.set(limiter)
+    return await to_thread.run_sync(partial(work, *args, **kwargs), abandon_on_cancel=True, limiter=limiter)
+
+
+async def offload_if_large(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function that works on ``size`` bytes, in a thread if they are many."""
+    if size <= LARGE_BYTES:
+        return work(*args, **kwargs)
+    return await offload(work, *args, **kwargs)
