@@ -31,6 +31,7 @@ from agui_container.run.cluster import LEASE_SECONDS
 from agui_container.settings import Settings
 from agui_container.testing import user_input
 from agui_container.tools.policy import ToolPolicy
+from agui_core.commands import ThreadsFork
 from agui_core.turns import calls_of
 from tests.agents import turns
 from tests.agents.turns import (
@@ -199,6 +200,22 @@ async def test_an_answer_whose_question_is_forgotten_is_refused(
     client = await serve(agent)
     await client.send("pay 1")
     await answer_when_forgotten(client, monkeypatch)
+
+
+@pytest.mark.parametrize("agent", paying(1))
+async def test_a_question_is_answered_on_its_thread_and_not_on_a_fork(serve: Serve, agent: object) -> None:
+    client = await serve(agent)
+    await client.send("pay 1")
+    answers = [entry(interrupt, "together") for interrupt in client.waiting]
+    threads = client.service.threads
+    *_, last = await threads.messages_since(caller(), client.thread_id, lambda _: False)
+    for effects in ([], ["pay 1"]):
+        fork = await threads.answer(caller(), ThreadsFork(thread_id=client.thread_id, message_id=last.id))
+        other = Client(client.ask, str(fork["threadId"]))
+        await other.resume(answers)
+        assert (other.outcome, EFFECTS) == ("VALIDATION_ERROR", effects)
+        await client.resume(answers)
+    assert EFFECTS == ["pay 1"]
 
 
 @pytest.mark.parametrize("steps", [("ask",), ("pay 1", "ask")], ids=["question", "both"])

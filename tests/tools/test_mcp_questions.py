@@ -270,6 +270,14 @@ async def test_a_tool_that_needs_a_model_or_folders_of_the_client_says_so(reques
             await rig.call()
 
 
+async def test_a_tool_that_needs_a_model_within_its_call_says_so() -> None:
+    async with rigged(handshake="initialize") as rig:
+        with pytest.raises(
+            ToolError, match=r"^sample needs 'sampling/createMessage', which this client does not offer"
+        ):
+            await rig.call("sample")
+
+
 async def test_a_call_that_needs_a_link_is_made_again() -> None:
     links = [{"mode": "url", "elicitationId": "1", "url": LINK.url, "message": "Sign in."}]
     error = {"code": -32042, "message": "Sign in first", "data": {"elicitations": links}}
