@@ -149,20 +149,6 @@ async def test_a_call_that_the_agent_cancels_leaves_nothing_open_for_the_client(
     assert [event.content for event in of_type(client.events, ToolCallResultEvent)] == [CUT_OFF]
 
 
-@pytest.mark.parametrize("amounts", [(1, 2), (1, 1)])
-async def test_a_call_with_the_id_of_another_one_is_a_call_of_its_own(
-    clock: FakeClock, amounts: tuple[int, int]
-) -> None:
-    async def reusing(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        said = [await ctx.call_tool("look", {"amount": amount}, call_id="call-0") for amount in amounts]
-        yield ", ".join(map(str, said))
-
-    client = served(reusing, clock)
-    await client.send("go")
-    assert client.text == ", ".join(f"looked {amount}" for amount in amounts)
-    assert [f"look {amount}" for amount in amounts] == EFFECTS
-
-
 @pytest.mark.parametrize("at_once", [False, True])
 async def test_calls_that_an_agent_names_itself_are_run_once(clock: FakeClock, *, at_once: bool) -> None:
     async def naming(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:

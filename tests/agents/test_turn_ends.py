@@ -300,10 +300,14 @@ async def announce(steps: Sequence[str], input: RunAgentInput, ctx: RunContext) 
     yield "done"
 
 
-@pytest.mark.parametrize("policy", [POLICY, "[]"], ids=["in runs of their own", "in one run"])
-async def test_calls_for_which_a_model_uses_one_id_have_an_id_each_in_the_history(policy: str) -> None:
+@pytest.mark.parametrize(
+    ("policy", "amounts"), [(POLICY, (1, 2, 3)), ("[]", (1, 1, 3))], ids=["in runs of their own", "in one run"]
+)
+async def test_calls_for_which_a_model_uses_one_id_have_an_id_each_in_the_history(
+    policy: str, amounts: Sequence[int]
+) -> None:
     EFFECTS.clear()
-    steps = ["pay 1", "pay 2", "pay 3"]
+    steps = [f"pay {amount}" for amount in amounts]
     service = make_service(partial(announce, steps), Settings(tool_policy=policy), tools={"pay": turns.pay})
     client = Client(asks(service))
     await client.send("go")
@@ -312,6 +316,7 @@ async def test_calls_for_which_a_model_uses_one_id_have_an_id_each_in_the_histor
     made = {call.id: call.function.arguments for each in messages for call in calls_of(each)}
     results = {each.tool_call_id: each.content for each in messages if isinstance(each, ToolMessage)}
     assert (client.text, EFFECTS) == ("done", steps)
-    assert made == {"c": '{"amount": 1}', "c--2": '{"amount": 2}', "c--3": '{"amount": 3}'}
-    assert results == {"c": "paid 1", "c--2": "paid 2", "c--3": "paid 3"}
+    ids = ["c", "c--2", "c--3"]
+    assert [*made.items()] == [(id_, json.dumps({"amount": each})) for id_, each in zip(ids, amounts, strict=True)]
+    assert [*results.items()] == [(id_, f"paid {each}") for id_, each in zip(ids, amounts, strict=True)]
     assert [each.role for each in messages] == ["user", *["assistant", "tool"] * 3, "assistant"]
