@@ -240,7 +240,7 @@ class Walk:
         if active is not None and active.status == "running":
             return
         before = [run for run in thread.ended_early if active is None or number_of(run) < number_of(active)]
-        for run in [*before, *([active] if active else [])]:
+        for run in [*sorted(before, key=number_of), *([active] if active else [])]:
             thread.messages += [(it["role"], it["content"]) for it in run.sent["messages"][-1:]]
         thread.ended_early = [run for run in thread.ended_early if run not in before]
         if active is not None:
