@@ -30,6 +30,7 @@ from agui_container.agents.by_name import namer_of
 from agui_container.auth_factory import build_authentication, build_sign_in
 from agui_container.engine.clocks import SystemClock
 from agui_container.engine.engine import CLOSE_SECONDS, Engine, close_all
+from agui_container.imports import missing_module
 from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Clock
 from agui_container.ports.bus import BusUnavailable
@@ -130,10 +131,11 @@ def with_available_grpc(settings: Settings) -> Settings:
         return settings
     if "grpc" in settings.model_fields_set:
         check_extra("AGUI_GRPC", "grpc")
-    reason = grpc_fault()
-    if reason is None:
-        return settings
-    logger.warning("gRPC is off %s", format_fields({"reason": reason}))
+    if missing_module("grpc") is None:
+        reason = grpc_fault()
+        if reason is None:
+            return settings
+        logger.warning("gRPC is off %s", format_fields({"reason": reason}))
     return settings.model_copy(update={"grpc": False})
 
 

@@ -120,9 +120,6 @@ async def test_no_summary_is_made_if_there_is_no_room_for_it() -> None:
     assert double.prompts == []
 
 
-# --- the memory -------------------------------------------------------------------------------------------------------
-
-
 async def test_the_next_run_uses_the_summary_again() -> None:
     double, budget = model(SHORT), summarising()
     first, second = open_window(double, budget, thread(20)), open_window(double, budget, thread(22))
@@ -161,8 +158,6 @@ async def test_a_summary_is_of_its_owner_and_thread_alone() -> None:
         await open_window(double, budget, thread(20), other).fit()
     assert len(double.prompts) == 3
 
-
-# --- texts ------------------------------------------------------------------------------------------------------------
 
 CALL = ag.ToolCall(id="c", function=ag.FunctionCall(name="add", arguments='{"a":1}'))
 PICTURE = ag.ImagePart(source=ag.DataSource(value="AAAA", mime_type="image/png"))

@@ -40,8 +40,6 @@ async def test_a_tool_that_failed_is_marked_and_timed(error: BaseException) -> N
     assert await result_metadata("broken", tools=(failing("broken", error),)) == [{**FAILED, "durationMs": 125}]
 
 
-# --- approvals --------------------------------------------------------------------------------------------------------
-
 DECIDED = {"durationMs": 125, "decision": {"approved": True}}
 
 

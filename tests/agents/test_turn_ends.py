@@ -1,12 +1,24 @@
 """Ends of turns: calls that are cut off, answers that are refused or repeated, new messages, and demands."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Protocol
 
 import pytest
 from _pytest.mark import ParameterSet
-from ag_ui.core import AssistantMessage, Interrupt, ResumeEntry, RunAgentInput, ToolCallResultEvent, ToolMessage
+from ag_ui.core import (
+    AssistantMessage,
+    Interrupt,
+    ResumeEntry,
+    RunAgentInput,
+    ToolCallArgsEvent,
+    ToolCallEndEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+    ToolMessage,
+)
 
 from agui_container import RunContext, tool
 from agui_container.assistant.assistant import Assistant
@@ -19,6 +31,7 @@ from agui_container.run.cluster import LEASE_SECONDS
 from agui_container.settings import Settings
 from agui_container.testing import user_input
 from agui_container.tools.policy import ToolPolicy
+from agui_core.turns import calls_of
 from tests.agents import turns
 from tests.agents.turns import (
     EFFECTS,
@@ -36,7 +49,7 @@ from tests.agents.turns import (
 )
 from tests.agents.turns_of_models import CallingModel, command
 from tests.contexts import of_type
-from tests.engine.doubles import caller, eventually
+from tests.engine.doubles import caller, eventually, make_service
 from tests.engine.replicas import Replicas
 from tests.engine.test_recorder import beat
 
@@ -256,3 +269,32 @@ async def test_a_call_after_the_end_of_the_run_does_not_start(serve: Serve) -> N
     await asyncio.wait(leftover)
     assert isinstance(leftover[0].exception(), RunInterrupted)
     assert EFFECTS == []
+
+
+async def announce(steps: Sequence[str], input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    """Go on behind the results of the history, as agents of frameworks do, with a model that has one id for all."""
+    for step in steps[sum(isinstance(message, ToolMessage) for message in input.messages) :]:
+        arguments = {"amount": int(step.split()[1])}
+        yield ToolCallStartEvent(tool_call_id="c", tool_call_name="pay")
+        yield ToolCallArgsEvent(tool_call_id="c", delta=json.dumps(arguments))
+        yield ToolCallEndEvent(tool_call_id="c")
+        content = await ctx.call_tool("pay", arguments, call_id="c")
+        yield ToolCallResultEvent(message_id=ctx.new_id(), tool_call_id="c", content=content)
+    yield "done"
+
+
+@pytest.mark.parametrize("policy", [POLICY, "[]"], ids=["in runs of their own", "in one run"])
+async def test_calls_for_which_a_model_uses_one_id_have_an_id_each_in_the_history(policy: str) -> None:
+    EFFECTS.clear()
+    steps = ["pay 1", "pay 2", "pay 3"]
+    service = make_service(partial(announce, steps), Settings(tool_policy=policy), tools={"pay": turns.pay})
+    client = Client(asks(service))
+    await client.send("go")
+    await answer_all(client, "together")
+    messages = await service.threads.messages_since(caller(), client.thread_id, lambda _: False)
+    made = {call.id: call.function.arguments for each in messages for call in calls_of(each)}
+    results = {each.tool_call_id: each.content for each in messages if isinstance(each, ToolMessage)}
+    assert (client.text, EFFECTS) == ("done", steps)
+    assert made == {"c": '{"amount": 1}', "c--2": '{"amount": 2}', "c--3": '{"amount": 3}'}
+    assert results == {"c": "paid 1", "c--2": "paid 2", "c--3": "paid 3"}
+    assert [each.role for each in messages] == ["user", *["assistant", "tool"] * 3, "assistant"]

@@ -20,9 +20,6 @@ def plain(usage: list[Json]) -> list[Json]:
     return [{name: value for name, value in entry.items() if name != "reasoningTokens"} for entry in usage]
 
 
-# --- usage ---
-
-
 @pytest.mark.wire
 async def test_the_usage_of_every_model_call_is_added_up(connect_model: ConnectModel) -> None:
     thread = await connect_model(system_prompt=PROMPT)
@@ -30,9 +27,6 @@ async def test_the_usage_of_every_model_call_is_added_up(connect_model: ConnectM
     assert text(events) == "The result of calculate is 42."
     asked, answered = 4 + 2, 4 + 2 + 3 + 1  # the prompt and what was said; the same with the call and its result
     assert plain(events[-1]["usage"]) == usage_of_model(thread, inputTokens=asked + answered, outputTokens=3 + 6)
-
-
-# --- ends ---
 
 
 @pytest.mark.wire

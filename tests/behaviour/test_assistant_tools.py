@@ -16,9 +16,6 @@ def call_message(*ids: str, name: str = "paint") -> Json:
     return {"id": f"calls-{'-'.join(ids)}", "role": "assistant", "toolCalls": made}
 
 
-# --- tools of the client ---
-
-
 @pytest.mark.wire
 async def test_a_call_of_a_client_tool_is_left_to_the_client_whose_result_goes_on(thread: ClientThread) -> None:
     thread.tools = [PAINT]
@@ -77,9 +74,6 @@ async def test_a_client_tool_may_have_any_name(thread: ClientThread, name: str) 
     assert text(await thread.say()).endswith(" is open.")
 
 
-# --- histories ---
-
-
 @pytest.mark.parametrize("name", ["pay", "echo", "wipe"])
 async def test_a_call_in_the_history_runs_nothing(thread: ClientThread, name: str) -> None:
     thread.messages = [call_message("c1", name=name)]
@@ -88,9 +82,6 @@ async def test_a_call_in_the_history_runs_nothing(thread: ClientThread, name: st
     assert results(events) == []
     assert outcome(events) == "success"
     assert thread.id not in PAID
-
-
-# --- instructions ---
 
 
 @pytest.mark.parametrize("trusted", [False, True])

@@ -67,8 +67,6 @@ async def test_a_failure_ends_subagents_as_failed(connect: Connect) -> None:
     assert types(events)[-3:] == ["SUBAGENT_ERROR", "SUBAGENT_ERROR", "RUN_ERROR"]
 
 
-# --- invalid items ---
-
 ILLEGAL = {
     "a content without a start": ag.TextMessageContentEvent(message_id="m2", delta="x"),
     "a second start": ag.TextMessageStartEvent(message_id="m", role="assistant"),
@@ -123,9 +121,6 @@ async def test_an_item_that_cannot_be_sent_is_the_agents_error(connect: Connect,
     shell = ("TEXT_MESSAGE_START", "TEXT_MESSAGE_END")  # a string's message is begun before its text is looked at
     assert [name for name in types(events) if name not in shell] == ["RUN_STARTED", "RUN_ERROR"]
     assert outcome(events) == "AGENT_ERROR"
-
-
-# --- messages for clients ---
 
 
 async def test_an_error_carries_the_request_id(connect: Connect) -> None:

@@ -59,9 +59,6 @@ async def test_a_run_that_has_waited_adds_only_what_is_new(connect: Connect) -> 
     assert [text(await stream.rest()) for stream in streams] == ["3 messages", "5 messages"]
 
 
-# --- the assistant: calls, answers and subagents ----------------------------------------------------------------------
-
-
 async def run_with_new_ids(thread: ClientThread, said: str | None = None, **fields: object) -> list[Json]:
     """Start a run with new ids of messages and calls, and read it to its end. ``thread`` has the ids of the server."""
     body = thread.body(said, **fields)

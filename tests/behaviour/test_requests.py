@@ -68,9 +68,6 @@ async def test_without_a_scope_everybody_sees_all_runs(connect: Connect) -> None
     assert outcome(await stream.rest()) == "cancelled"
 
 
-# --- commands ---
-
-
 @pytest.mark.wire
 async def test_capabilities_say_what_is_configured(connect: Connect) -> None:
     client = await connect(brief, run_timeout=7, max_body_bytes=5_000)
@@ -111,8 +108,6 @@ async def test_a_frameworks_own_command_reaches_the_agent(connect: Connect, comm
     events = await client.run(ask(forwardedProps={"command": command}))
     assert events[1]["value"] == command
 
-
-# --- refusals ---
 
 MALFORMED = {
     "empty": "",

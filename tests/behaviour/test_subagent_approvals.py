@@ -84,9 +84,6 @@ async def test_answers_may_come_one_by_one(connect: Connect) -> None:
     assert paid == [1, 2]
 
 
-# --- demands of callers and operators hold at every depth -------------------------------------------------------------
-
-
 def names(events: list[Json]) -> list[str]:
     return [interrupt["metadata"]["toolName"] for interrupt in interrupts(events)]
 

@@ -161,9 +161,6 @@ def test_activities_stay_in_their_places(kept: str, sent: str, together: str) ->
 U, A = UserMessage, AssistantMessage
 
 
-# --- titles -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("content", "title"),
     [

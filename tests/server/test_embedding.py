@@ -9,13 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 import uvicorn
-from ag_ui.core import EventType, RunAgentInput, TextMessageContentEvent, ToolCallStartEvent
+from ag_ui.core import RunAgentInput
 from fastapi import FastAPI
 
-from agui_container import Assistant, Settings, create_app, tool
-from agui_container.models import OfflineModel
-from agui_container.testing import open_thread, run_agent
-from agui_container.tools.policy import PolicyRule, ToolPolicy
+from agui_container import Settings, create_app
 from tests.behaviour.server import listening
 from tests.engine.doubles import ask
 from tests.websocket import socket_to
@@ -29,9 +26,6 @@ WAIT = 120
 async def teapot(request: RunAgentInput) -> AsyncIterator[str]:
     yield "short and "
     yield f"stout: {request.messages[-1].content}"
-
-
-# --- mounted ----------------------------------------------------------------------------------------------------------
 
 
 def serving(app: FastAPI) -> AbstractAsyncContextManager[str]:
@@ -82,41 +76,6 @@ async def test_a_mounted_application_says_so_while_its_store_cannot_be_reached(t
         assert (answer.status_code, '"code":"STORE_UNAVAILABLE"' in answer.text) == (503, True)
     await agents.state.service.aclose()
 
-
-# --- the helper for tests ---------------------------------------------------------------------------------------------
-
-
-async def test_the_helper_for_tests_collects_the_events_of_a_run() -> None:
-    events = await run_agent(teapot, "handle")
-    assert [event.type for event in (events[0], events[-1])] == [EventType.RUN_STARTED, EventType.RUN_FINISHED]
-    text = "".join(event.delta for event in events if isinstance(event, TextMessageContentEvent))
-    assert text == "short and stout: handle"
-
-
-@tool
-def pour(cups: int) -> str:
-    """Pour tea."""
-    return f"poured {cups}"
-
-
-@pytest.mark.parametrize(("approved", "said"), [(True, "poured 2"), (False, "denied")])
-async def test_the_helper_for_tests_answers_an_approval_on_the_same_thread(*, approved: bool, said: str) -> None:
-    policy = ToolPolicy([PolicyRule(tool_pattern="pour", policy="ask")])
-    agent = Assistant(OfflineModel(), (pour,), policy=policy)
-    async with open_thread(agent) as thread:
-        assert (thread.events, thread.interrupts, thread.text) == ([], [], "")
-        events = await thread.send('call pour {"cups": 2}')
-        assert [interrupt.tool_call_id for interrupt in thread.interrupts] == [
-            event.tool_call_id for event in events if isinstance(event, ToolCallStartEvent)
-        ]
-        await thread.answer({"approved": approved})
-        assert thread.interrupts == []
-        assert said in thread.text
-        await thread.send("hello")
-        assert "offline model" in thread.text
-
-
-# --- processes --------------------------------------------------------------------------------------------------------
 
 AGENT = """
 async def agent(input):

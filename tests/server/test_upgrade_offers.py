@@ -78,9 +78,6 @@ async def test_an_offer_of_several_protocols_is_no_websocket() -> None:
     connection.connection_lost(None)
 
 
-# --- real clients -----------------------------------------------------------------------------------------------------
-
-
 async def run_client(*command: str) -> list[str]:
     """Run a client that prints an event stream. Return the types of its events."""
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)

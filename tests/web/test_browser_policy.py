@@ -15,9 +15,6 @@ REBOUND = "evil.example:8080"
 PATHS = ["/threads", "/runs/r1", "/runs/r1/events", "/threads/t1/transcript", "/capabilities", "/", "/ping", "/docs"]
 
 
-# --- names ---
-
-
 @pytest.mark.parametrize(
     ("origin", "host"),
     [
@@ -69,9 +66,6 @@ def test_any_other_page_is_refused(origin: str, host: str) -> None:
 )
 def test_a_host_header_names_a_host_with_or_without_a_port(host: str, name: str) -> None:
     assert host_name(host) == name
-
-
-# --- the policy ---
 
 
 def allows(headers: dict[str, str], path: str = "/threads", method: str = "GET", hosts: tuple[str, ...] = ()) -> bool:
@@ -134,9 +128,6 @@ def test_a_page_under_an_allowed_name_may_call_its_own_host_only() -> None:
     assert not allows({"host": "other.example", **page}, method="POST", hosts=("name.example", "other.example"))
 
 
-# --- over the wire ---
-
-
 async def test_a_rebound_page_reads_nothing(serve: Serve) -> None:
     client, _ = await serve(forever)
     page = {"host": REBOUND, "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"}
@@ -154,9 +145,6 @@ async def test_a_socket_of_a_rebound_page_is_refused(serve: Serve) -> None:
         assert (refused.status, refused.event["code"]) == (403, "ACCESS_DENIED")
     async with socket_to("ws://name.example", host="127.0.0.1", port=port, origin="http://name.example"):
         pass
-
-
-# --- the log ---
 
 
 async def test_a_refused_page_is_logged_with_its_origin(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:

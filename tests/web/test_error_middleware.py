@@ -12,9 +12,6 @@ from tests.behaviour.server import serving
 from tests.engine.doubles import forever, make_service
 from tests.sse import http_client
 
-# --- middleware of a program ------------------------------------------------------------------------------------------
-
-
 PAGE = "http://page.example"
 
 

@@ -45,9 +45,6 @@ def takes_all(_: bytes) -> bool:
     return True
 
 
-# --- writers ---
-
-
 async def test_a_lone_event_is_pushed_to_the_connection() -> None:
     has_begun = asyncio.Event()
 
@@ -100,12 +97,6 @@ async def test_the_end_leaves_together_with_the_last_events_if_they_are_small(si
     assert [message["more_body"] for message in exchange.messages[1:]] == [True] * (len(exchange.messages) - 2) + [
         False
     ]
-
-
-# --- middleware ---
-
-
-# --- slow and failed writes ---
 
 
 async def test_a_connection_that_raises_ends_the_stream_and_not_the_run(caplog: pytest.LogCaptureFixture) -> None:

@@ -65,9 +65,6 @@ def test_no_second_is_ever_too_busy(pauses: list[float], woken_late: float, sent
     assert busiest_second(departures(pauses, woken_late, sent_late)) <= 230
 
 
-# --- sockets ----------------------------------------------------------------------------------------------------------
-
-
 EVENTS = 1_000
 SCOPE = {"type": "websocket", "path": "/ws", "raw_path": b"/ws", "root_path": "", "query_string": b"", "headers": []}
 

@@ -4,8 +4,7 @@ import sys
 
 import click
 
-from agui_client import AgentClientError
-from agui_container.cli.failure import CommandFailed, error_text
+from agui_container.cli.failure import CommandFailed
 from agui_container.cli.options import session_option, token_option, ws_option
 from agui_container.cli.signals import run_command
 from agui_container.cli.target import open_target, place_of, retry_and_show, server_argument
@@ -60,9 +59,4 @@ def chat(
             else:
                 await Chat(target, files, screen).run(thread_id)
 
-    try:
-        run_command(run())
-    except AgentClientError as error:
-        raise CommandFailed(error_text(error)) from None
-    except ValueError as error:
-        raise CommandFailed(str(error)) from None
+    run_command(run())

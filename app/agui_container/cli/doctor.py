@@ -13,6 +13,7 @@ import click
 import msgspec
 from pydantic import SecretStr
 
+from agui_container.aws.deploy.requirements import REQUIREMENTS
 from agui_container.cli import checks
 from agui_container.cli.checks import ADVICE, CheckStatus, Finding, Findings, failed, ok
 from agui_container.cli.config import MASK
@@ -20,11 +21,13 @@ from agui_container.cli.installation import check_installation, check_packages, 
 from agui_container.cli.options import agent_argument, config_option
 from agui_container.cli.serve import make_current_folder_importable
 from agui_container.log_values import mask_passwords
-from agui_container.settings import Settings, SettingsError
+from agui_container.settings import MissingExtra, Settings, SettingsError
 from agui_container.settings_sources import load_with_origins
 
 CHECK_SECONDS = 120.0
 """Limit of one check."""
+
+INSTALL = f"Install what is missing: in a project, pip install -r {REQUIREMENTS}"
 
 COLOURS = {CheckStatus.OK: "green", CheckStatus.WARNING: "yellow", CheckStatus.FAILED: "red", CheckStatus.SKIPPED: None}
 
@@ -111,7 +114,14 @@ async def run_check(name: str, check: Check, settings: Settings) -> Findings:
     except Exception as error:  # noqa: BLE001 - the other checks still have something to say
         is_sentence = type(error).__module__.startswith("agui_")  # others need their type to be understood
         detail = str(error) if is_sentence else f"{type(error).__name__}: {error}"
-        yield failed(name, detail, ADVICE.get(name, "See the reason."))
+        yield failed(name, detail, INSTALL if lacks_package(error) else ADVICE.get(name, "See the reason."))
+
+
+def lacks_package(error: BaseException | None) -> bool:
+    """Return True if a package that is not installed is the cause of an error."""
+    return error is not None and (
+        isinstance(error, MissingExtra | ModuleNotFoundError) or lacks_package(error.__cause__)
+    )
 
 
 def without_secrets(finding: Finding, settings: Settings) -> Finding:

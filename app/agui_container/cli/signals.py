@@ -1,4 +1,4 @@
-"""Signals: Ctrl-C ends what is awaited and not the program, and the end of the terminal ends a command in order.
+"""The event loop of a command: its errors are one line, and signals end it in order.
 
 Rule: handlers of Ctrl-C are Python's own and not those of the event loop, because a prompt of prompt_toolkit restores
 only the former.
@@ -11,6 +11,9 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from agui_client import AgentClientError
+from agui_container.cli.failure import CommandFailed, error_text
+
 T = TypeVar("T")
 
 ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -18,13 +21,20 @@ ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(si
 
 
 def run_command(work: Coroutine[object, object, T]) -> T:
-    """Run a command on an event loop. A signal that ends it cancels its tasks, and is its exit status."""
+    """Run a command on an event loop. A signal that ends it cancels its tasks, and is its exit status.
+
+    Raises:
+        CommandFailed: the server cannot be reached or refuses, or its URL or session cannot be right.
+    """
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
         for number in ENDINGS:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
                 signal.signal(number, lambda received, _: loop.call_soon_threadsafe(sys.exit, 128 + received))
-        return runner.run(work)
+        try:
+            return runner.run(work)
+        except (AgentClientError, ValueError) as error:
+            raise CommandFailed(error_text(error)) from None
 
 
 @contextmanager

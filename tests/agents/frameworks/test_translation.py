@@ -72,9 +72,6 @@ async def test_leaving_half_way_closes_the_framework() -> None:
     assert stream.closed
 
 
-# --- per thread -----------------------------------------------------------------------------------------------------
-
-
 def numbers_per_thread(room: int) -> PerThread[int]:
     numbers = count()
     return PerThread(lambda: next(numbers), room)

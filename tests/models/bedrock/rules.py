@@ -29,9 +29,6 @@ def broken_rules(body: Body) -> list[str]:
     return [*schema, *_constraints(body, input_shape(), "$"), *_conversation(body), *_schemas(body)]
 
 
-# --- rules that ParamValidator does not check: enums, patterns, lengths, unions ---------------------------------------
-
-
 def _constraints(value: Any, shape: Any, path: str) -> Iterator[str]:  # noqa: ANN401
     if shape.type_name == "structure" and not shape.is_document_type:
         if shape.is_tagged_union and len(value) != 1:
@@ -56,9 +53,6 @@ def _text(value: str, shape: Any, path: str) -> Iterator[str]:  # noqa: ANN401
         yield f"{path}: {value!r} does not match {pattern}"
 
 
-# --- the schemas of tools ---------------------------------------------------------------------------------------------
-
-
 def _schemas(body: Body) -> Iterator[str]:
     for tool in body.get("toolConfig", {}).get("tools", ()):
         schema = tool.get("toolSpec", {}).get("inputSchema", {}).get("json", {"type": "object", "properties": {}})
@@ -68,9 +62,6 @@ def _schemas(body: Body) -> Iterator[str]:
             yield f"names of properties are plain: {schema}"
         if {"oneOf", "anyOf", "allOf"} & schema.keys():
             yield f"a schema combines nothing at its top level: {schema}"
-
-
-# --- the conversation -------------------------------------------------------------------------------------------------
 
 
 def _conversation(body: Body) -> Iterator[str]:

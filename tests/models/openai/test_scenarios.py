@@ -42,9 +42,6 @@ def test_a_stream_is_read(name: str) -> None:
     assert described == scenario.get("error")
 
 
-# --- opaque fields ----------------------------------------------------------------------------------------------------
-
-
 def says(finish: str | None = None, **delta: Any) -> dict[str, object]:  # noqa: ANN401
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 

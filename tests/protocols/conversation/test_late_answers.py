@@ -28,9 +28,6 @@ def _no_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "POLL_SECONDS", 2 * WAIT)
 
 
-# --- roz --------------------------------------------------------------------------------------------------------------
-
-
 async def ask_client(clients: Clients) -> tuple[RozTurn, str]:
     """Begin a turn in which the agent calls a tool of the client. Return it with the id of the call."""
     turn = RozTurn(clients.grpc.new_session())
@@ -92,8 +89,6 @@ async def test_of_two_sessions_that_decide_at_once_the_one_that_is_behind_is_ref
         assert one.text == other.text != ""
         assert PAID[one.thread] == []
 
-
-# --- kontekst ---------------------------------------------------------------------------------------------------------
 
 Run = ClientCall[kontekst.RunCommand, kontekst.RunEvent]
 

@@ -19,9 +19,6 @@ def short_lives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "LIFETIME", 1.0)
 
 
-# --- cancelled --------------------------------------------------------------------------------------------------------
-
-
 async def test_the_approvals_of_a_cancelled_turn_are_resolved_as_cancelled() -> None:
     async with two_clients() as clients:
         turn = RozTurn(clients.grpc.new_session())
@@ -32,9 +29,6 @@ async def test_the_approvals_of_a_cancelled_turn_are_resolved_as_cancelled() -> 
         assert (await turn.until("turn_finished")).stop_reason == "cancelled"
         assert turn.outcomes == [CANCELLED, CANCELLED]
         assert PAID[turn.thread] == []
-
-
-# --- expired ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("short_lives")

@@ -73,9 +73,6 @@ async def two_clients(**settings: object) -> AsyncIterator[Clients]:
             yield Clients(app.state.service, grpc, http)
 
 
-# --- roz --------------------------------------------------------------------------------------------------------------
-
-
 class RozTurn:
     """A session of release 1.0 with one turn. ``events`` are those that it has received."""
 

@@ -71,9 +71,6 @@ def test_parts_that_are_no_text_are_named() -> None:
     assert rows([message]) == [("user", "completed", ["Look", "[image]"])]
 
 
-# --- an active run ----------------------------------------------------------------------------------------------------
-
-
 def test_the_last_message_of_an_active_run_may_grow() -> None:
     assert rows([user(), says("a", "Hel")], {"a"})[1:] == [("assistant", "generating", ["Hel"])]
 
@@ -131,9 +128,6 @@ def test_blocks_that_were_shown_of_a_run_are_never_removed() -> None:
         before = [list[object](it) for it in blocks]
 
 
-# --- failures ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("code", "status"), [("MODEL_ERROR", "failed"), (CANCELLED, "cancelled")])
 def test_an_error_ends_the_answer_that_it_broke_off(code: str, status: str) -> None:
     notes = Notes(failures={"a": TurnFailure(code=code, message="No.")})
@@ -141,9 +135,6 @@ def test_an_error_ends_the_answer_that_it_broke_off(code: str, status: str) -> N
         ("assistant", status, ["Hel", "error"]),
         ("user", "completed", ["Hello"]),
     ]
-
-
-# --- blocks -----------------------------------------------------------------------------------------------------------
 
 
 def block_of(message: Message) -> dict[str, object]:

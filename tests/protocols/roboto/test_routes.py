@@ -25,9 +25,6 @@ def texts(held: Json) -> list[str]:
     return ["".join(block.get("text", "") for block in message["content"]) for message in held["messages"]]
 
 
-# --- answers ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("prefix", ["/v1/ai/chats", "/v1/ai/threads"])
 async def test_both_generations_of_clients_have_the_same_sessions(api: Api, prefix: str) -> None:
     record = await Api(api.http, prefix).start("stream 2")
@@ -167,9 +164,6 @@ async def test_a_turn_goes_on_to_its_end_though_nobody_polls() -> None:
         while status == "running":
             status = (await api.http.get(f"/runs/{run}")).json()["status"]
         assert status == "finished"
-
-
-# --- off --------------------------------------------------------------------------------------------------------------
 
 
 async def test_it_is_not_served_where_it_is_off() -> None:

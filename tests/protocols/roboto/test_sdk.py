@@ -89,9 +89,6 @@ def test_feedback_is_replaced_and_a_fork_is_a_session_of_its_own(release: Releas
     }
 
 
-# --- the command ------------------------------------------------------------------------------------------------------
-
-
 PATIENCE = 300.0
 STYLE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 """Colours and movements of the cursor."""

@@ -21,9 +21,6 @@ def old_channel(servers: Servers, dial: Dial) -> grpc.Channel:
     return dial(servers(**ASSISTANT, AGUI_ROZ_WIRE="0.2"))
 
 
-# --- the seed's diagram -----------------------------------------------------------------------------------------------
-
-
 def test_a_session_flows_as_in_the_diagram(old_channel: grpc.Channel) -> None:
     with start_session(
         old_channel, tools=[schema("move", timeout_ms=5000, category=pb.TOOL_CATEGORY_PHYSICAL)]
@@ -48,9 +45,6 @@ def test_a_session_flows_as_in_the_diagram(old_channel: grpc.Channel) -> None:
         talk.send(cancel_session=pb.CancelSession(reason="done"))
         assert list(talk.rest()) == []
     assert talk.new == []
-
-
-# --- tools ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -113,9 +107,6 @@ def test_a_turns_own_tools_replace_the_sessions_for_that_turn(channel: grpc.Chan
         assert [requested(talk, name) for name in ("special", "base")] == [False, True]
 
 
-# --- approvals --------------------------------------------------------------------------------------------------------
-
-
 def test_a_client_may_send_back_the_details_that_earlier_servers_sent(old_channel: grpc.Channel) -> None:
     with start_session(old_channel) as talk:
         talk.say(call_text("pay", amount=5))
@@ -126,9 +117,6 @@ def test_a_client_may_send_back_the_details_that_earlier_servers_sent(old_channe
         for unknown in (json.dumps(detail), "{}", "{no"):
             talk.send(permission_decision=pb.PermissionDecision(tool_call_id=unknown, approved=True))
             assert talk.until("error").code == "VALIDATION_ERROR"
-
-
-# --- release 1.0 ------------------------------------------------------------------------------------------------------
 
 
 def test_a_client_of_release_1_0_gets_everything_in_session_events(servers: Servers, dial: Dial) -> None:

@@ -36,9 +36,6 @@ async def session(agent: object) -> AsyncIterator[RozSession]:
         yield await caller.begin_session()
 
 
-# --- properties -------------------------------------------------------------------------------------------------------
-
-
 async def test_a_mode_that_an_agent_registers_reaches_it_and_others_are_refused_with_the_names() -> None:
     async with session(TellingAgent("ooda_re_act")) as client:
         for mode in ("ooda_re_act", "react"):
@@ -62,9 +59,6 @@ async def test_an_agent_gets_the_history_the_project_and_the_context_of_the_turn
         assert json.loads(await client.answer()) == [["before", "hello"], project, turn]
 
 
-# --- tools ------------------------------------------------------------------------------------------------------------
-
-
 def test_the_context_of_a_source_reaches_the_model_until_the_source_is_removed(channel: grpc.Channel) -> None:
     def used(*registrations: pb.RegisterTools) -> int:
         with start_session(channel) as talk:
@@ -79,9 +73,6 @@ def test_the_context_of_a_source_reaches_the_model_until_the_source_is_removed(c
     assert used(guided) >= used(plain) + 5
     assert used(guided, plain) == used(plain)
     assert used(guided, removal) == used()
-
-
-# --- ignored messages -------------------------------------------------------------------------------------------------
 
 
 async def test_each_message_of_a_robot_is_ignored_with_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
@@ -100,9 +91,6 @@ async def test_each_message_of_a_robot_is_ignored_with_one_line_in_the_log(caplo
             assert await client.answer() == "{}"
     lines = [record.getMessage() for record in caplog.records if "roz request ignored" in record.getMessage()]
     assert lines == [f"roz request ignored kind={kind}" for kind in (*ignored, None)]
-
-
-# --- calls of the server's tools --------------------------------------------------------------------------------------
 
 
 async def test_a_servers_tool_that_a_client_offers_too_is_run_by_the_server_with_a_start_and_an_end() -> None:

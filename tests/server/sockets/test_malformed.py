@@ -36,9 +36,6 @@ async def check_other_runs(server: ServerProcess) -> AsyncIterator[None]:
     assert (exchange.text, text_of(frames)) == ("before after", "before after")
 
 
-# --- HTTP ---
-
-
 @pytest.mark.parametrize("framing", ["length", "chunks"])
 async def test_a_body_of_11_mb_is_refused_as_too_large(server: ServerProcess, framing: str) -> None:
     sent = post(LARGE)
@@ -65,9 +62,6 @@ async def test_a_body_of_no_clear_length_is_refused(server: ServerProcess, heade
     exchange = await (await HttpExchange.open(server.port, request("POST", "/invocations", body, headers))).head()
     assert exchange.status == 400
     assert_discreet((await exchange.reader.read()).decode())
-
-
-# --- WebSocket ---
 
 
 async def test_a_frame_of_25_mb_ends_its_connection_as_too_big(server: ServerProcess) -> None:

@@ -19,7 +19,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from agui_client.session import Session
 from agui_client.session_options import LOCAL_URL, SessionOptions
-from agui_client.session_view import SessionView
+from agui_client.session_state import SessionState
 from agui_client.transport import Provided
 
 P = ParamSpec("P")
@@ -118,7 +118,7 @@ def _made(make: Callable[P, Session | Coroutine[object, object, Session]]) -> Ca
     return call
 
 
-class SyncSession(SessionView):
+class SyncSession(SessionState):
     """A ``Session`` without ``await``. Its methods and arguments are those of ``Session``.
 
     Close it with ``close()``, or use it as a context manager.
@@ -127,14 +127,16 @@ class SyncSession(SessionView):
     def __init__(
         self, url: Provided = LOCAL_URL, *, thread_id: str | None = None, **options: Unpack[SessionOptions]
     ) -> None:
-        self._session = Session(url, thread_id=thread_id, **options)
-        self._record = self._session._record  # noqa: SLF001 - two faces of one record
+        session = Session(url, thread_id=thread_id, **options)
+        self.__dict__ = session.__dict__  # two faces of one state
+        self._session = session
 
     @classmethod
     def of(cls, session: Session) -> Self:
         """Return the synchronous face of a session that no event loop uses."""
         made = cls.__new__(cls)
-        made._session, made._record = session, session._record  # noqa: SLF001 - two faces of one record
+        made.__dict__ = session.__dict__
+        made._session = session  # noqa: SLF001 - its own
         return made
 
     start = staticmethod(_made(Session.start))
