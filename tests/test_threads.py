@@ -38,12 +38,10 @@ async def take_all(stream: ThreadStream[int]) -> list[int]:
 
 
 async def wait_for_event(event: threading.Event) -> bool:
-    """Wait for a thread without stopping the loop."""
     return await asyncio.to_thread(event.wait, WAIT)
 
 
 async def wait_until_threads_end() -> None:
-    """Wait until no thread is alive."""
     for thread in [thread for thread in threading.enumerate() if thread.name == NAME]:
         await asyncio.to_thread(thread.join, WAIT)
         assert not thread.is_alive()

@@ -1,4 +1,4 @@
-"""The commands of the offline model, over every transport and every model protocol."""
+"""The commands of the offline model, over every transport, also with a model on Bedrock."""
 
 import json
 

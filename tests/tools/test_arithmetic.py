@@ -1,11 +1,12 @@
-"""Arithmetic gives the right numbers, and nothing but arithmetic gives any."""
+"""The builtin tools: the time, and arithmetic, where nothing but arithmetic gives any number."""
 
 import contextlib
 
 import pytest
 
-from agui_container.ports import ToolError
-from agui_container.tools.builtin import MAX_LENGTH, evaluate
+from agui_container.ports import Tool, ToolContent, ToolError
+from agui_container.tools.builtin import MAX_LENGTH, builtin_tools, evaluate
+from tests.contexts import run_context
 
 
 @pytest.mark.parametrize(
@@ -94,3 +95,47 @@ def test_deep_nesting_is_computed_or_refused(expression: str) -> None:
 def test_long_text_is_refused() -> None:
     with pytest.raises(ToolError, match="too long"):
         evaluate("1" * (MAX_LENGTH + 1))
+
+
+def tool(name: str, now: float = 0.0) -> Tool:
+    return next(tool for tool in builtin_tools(lambda: now) if tool.spec.name == name)
+
+
+async def call(name: str, **arguments: object) -> ToolContent:
+    return await tool(name, now=1_700_000_000.9).call(arguments, run_context())
+
+
+async def test_calculate_gives_the_value_as_text() -> None:
+    assert await call("calculate", expression="2*(3+4)") == "14"
+    assert await call("calculate", expression="1/4") == "0.25"
+
+
+@pytest.mark.parametrize("arguments", [{}, {"timezone": "UTC"}, {"timezone": None}, {"timezone": ""}])
+async def test_current_time_is_utc_with_seconds(arguments: dict[str, object]) -> None:
+    assert await call("current_time", **arguments) == "2023-11-14T22:13:20+00:00"
+
+
+async def test_current_time_knows_time_zones() -> None:
+    assert await call("current_time", timezone="Europe/Berlin") == "2023-11-14T23:13:20+01:00"
+
+
+@pytest.mark.parametrize("name", ["Mars/Base", "../../etc/passwd", "/etc/passwd", "Europe", "x" * 5000, "a\x00b"])
+async def test_current_time_refuses_other_names(name: str) -> None:
+    with pytest.raises(ToolError, match=r"^There is no time zone named '.{1,64}'\. Use an IANA name"):
+        await call("current_time", timezone=name)
+
+
+@pytest.mark.parametrize(
+    ("expression", "sentence"),
+    [
+        ("(-8) ** 0.5", "The result is not a real number."),
+        ("sqrt(-1)", "sqrt is not defined for this number."),
+        ("sqrt()", "sqrt takes 1 argument(s)."),
+        ("round(5, -9)", "round takes 1 argument(s)."),
+        ("min(1)", "min takes 2 or more argument(s)."),
+    ],
+)
+def test_functions_say_what_they_take(expression: str, sentence: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        evaluate(expression)
+    assert str(caught.value) == sentence

@@ -32,12 +32,12 @@ from agui_client import (
     UnsupportedError,
     user_message,
 )
-from agui_client.rendering import text_of
 from agui_container.cli.failure import CommandFailed, error_text, without_controls
 from agui_container.cli.options import session_option, token_option, ws_option
 from agui_container.cli.signals import ctrl_c_calls, run_command
 from agui_container.cli.target import open_target, retry_and_show
 from agui_container.cli.terminal.asker import Asker
+from agui_core.plaintext import text_of
 
 
 class ExitStatus(IntEnum):

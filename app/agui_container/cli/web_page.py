@@ -62,7 +62,9 @@ def build_page(target: Target) -> Starlette:
     async def carry(websocket: WebSocket) -> None:
         await websocket.accept()
         try:
-            remote = await open_socket(await address_of(target, websocket, websocket=True))
+            address = await address_of(target, websocket, websocket=True)
+            headers = await address.handshake_headers(address.url)
+            remote = await connect(address.url, additional_headers=headers, max_size=MAX_FRAME, compression=None)
         except (OSError, WebSocketException, AgentClientError, ValueError) as error:
             await websocket.close(CloseCode.TRY_AGAIN_LATER, f"The agent cannot be reached: {error}"[:100])
             return
@@ -75,9 +77,10 @@ def build_page(target: Target) -> Starlette:
 async def address_of(target: Target, connection: HTTPConnection, *, websocket: bool = False) -> Address:
     """Return where a request of the page is sent, in the session of the target or in that of the browser."""
     own = connection.headers.get(SESSION_HEADER) or connection.query_params.get(SESSION_HEADER)
-    options = target.options
-    url, session_id = with_transport(target.url, websocket=websocket), options.get("session_id") or own
-    return await Caller(url, options.get("token"), session_id, sigv4=options.get("sigv4")).address()
+    options = target.options.copy()
+    if own and "session_id" not in options:
+        options["session_id"] = own
+    return await Caller(with_transport(target.url, websocket=websocket), **options).address()
 
 
 async def pass_on(http: httpx.AsyncClient, request: Request, address: Address) -> Response:
@@ -93,14 +96,6 @@ async def pass_on(http: httpx.AsyncClient, request: Request, address: Address) -
 
     kept = {name: value for name, value in response.headers.items() if name in {"content-type", "cache-control"}}
     return StreamingResponse(chunks(), response.status_code, kept)
-
-
-async def open_socket(address: Address) -> ClientConnection:
-    """Open a WebSocket to the agent. Raises as ``websockets`` does."""
-    headers = dict(address.headers)
-    if address.sigv4 is not None:
-        headers |= address.sigv4.headers("GET", address.url, headers)
-    return await connect(address.url, additional_headers=headers, max_size=MAX_FRAME, compression=None)
 
 
 async def carry_frames(websocket: WebSocket, remote: ClientConnection) -> None:

@@ -1,11 +1,13 @@
 """Connections: none before the first call, shared by all, closed at once by a cancel, given back after an answer."""
 
 import asyncio
+from contextlib import aclosing
 
 import pytest
 
 from agui_container.models.openai import OpenAIModel
 from agui_container.models.openai import model as model_module
+from tests.engine.doubles import WAIT
 from tests.models.openai.conftest import KEY, Models
 from tests.models.openai.server import End, OpenAIResponse, OpenAIServer, says, speaks, sse
 from tests.models.openai.stream_reader import PROMPT, read_deltas, text_in
@@ -54,3 +56,21 @@ async def test_a_server_that_keeps_the_stream_open_after_its_end_holds_up_nothin
     wire.gives(OpenAIResponse(sse(says("a", "stop"), "[DONE]"), end=End.SILENT))
     assert await read_deltas(models().stream(PROMPT)) == ([{"text": "a"}, {"stop": "end"}], None)
     await wire.closed.wait()
+
+
+async def test_a_cancel_closes_the_connection(wire: OpenAIServer, models: Models) -> None:
+    wire.gives(OpenAIResponse(sse(says("a")), end=End.SILENT))
+    begun = asyncio.Event()
+
+    async def consume() -> None:
+        async with aclosing(models().stream(PROMPT)) as deltas:
+            async for _ in deltas:
+                begun.set()
+
+    task = asyncio.create_task(consume())
+    await begun.wait()
+    assert not wire.closed.is_set()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.wait_for(wire.closed.wait(), WAIT)

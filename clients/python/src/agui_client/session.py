@@ -64,9 +64,7 @@ class Session(SessionState):
     ) -> None:
         super().__init__(thread_id or str(uuid4()), options)
         self._url, self._options = url, options
-        caller = Caller(
-            url, options.get("token"), options.get("session_id"), options.get("headers"), options.get("sigv4")
-        )
+        caller = Caller(url, **options)
         if caller.session_id is not None:
             self._options["session_id"] = caller.session_id  # a fork is in the same session of AgentCore
         self._server = Server(caller, options.get("retry", Retry()))
