@@ -10,8 +10,10 @@ from agui_container.assistant.assistant import Assistant
 from agui_container.models.offline import OfflineModel
 from agui_container.ports import Item
 from agui_container.tools.function_tool import tool
-from tests.behaviour.client import custom_values, outcome
-from tests.behaviour.conversations import results
+from tests.behaviour.client import custom_values, outcome, text
+from tests.behaviour.conversations import ClientThread, interrupts, results
+from tests.behaviour.fake_models import FakeOffline
+from tests.behaviour.subagents import make_delegating_assistant, of_type
 from tests.conftest import Connect
 from tests.engine.doubles import ask
 
@@ -74,3 +76,21 @@ async def test_a_result_and_a_custom_event_with_half_a_symbol_are_sent_and_kept(
     events = await client.run(ask(text="call report {}"))
     assert custom_values(events, "seen") == [{"\ufffd": ["a\ufffd"]}]
     assert results(events) == ["reported"]
+
+
+async def test_a_subagent_that_splits_a_symbol_and_asks_with_half_of_one_continues(connect: Connect) -> None:
+    async def agent(input: ag.RunAgentInput) -> AsyncIterator[Item]:
+        yield f"a{HIGH}"
+        yield LOW
+        if not input.resume:
+            asked = ag.RunFinishedInterruptOutcome(
+                interrupts=[ag.Interrupt(id="q", reason="choice", message=f"Which{HIGH}?")]
+            )
+            yield ag.RunFinishedEvent(thread_id=input.thread_id, run_id=input.run_id, outcome=asked)
+
+    thread = ClientThread(await connect(make_delegating_assistant(agent)), FakeOffline())
+    (interrupt,) = interrupts(await thread.say("delegate go"))
+    assert interrupt["message"] == "Which\ufffd?"
+    events = await thread.resume({"interruptId": "q", "status": "resolved", "payload": "x"})
+    assert f"a{SMILE}" in text(events)
+    assert of_type(events, "SUBAGENT_FINISHED")

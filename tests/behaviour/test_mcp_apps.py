@@ -11,9 +11,10 @@ import pytest
 from mcp.server.apps import Apps, client_supports_apps
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.exceptions import UrlElicitationRequiredError
-from mcp_types import ElicitRequestURLParams, Tool
+from mcp_types import CallToolResult, ElicitRequestURLParams, TextContent, Tool
 
 from agui_container.main import build_app
+from agui_container.ports import RunContext
 from agui_container.settings import Settings
 from agui_container.tools.mcp.apps import MAX_RESULT_BYTES, AppFacts
 from agui_container.web.caller_middleware import SESSION_HEADER
@@ -24,7 +25,9 @@ from tests.behaviour.inprocess import InProcess
 from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
 from tests.behaviour.test_restart import server
-from tests.engine.doubles import FakeClock, Json
+from tests.engine.doubles import FakeClock, Json, ask
+from tests.models.bedrock.doubles import as_nobody
+from tests.stores.agentcore.server import memory_service
 from tests.tools.mcp_demo import serve_app
 
 pytestmark = pytest.mark.wire
@@ -49,9 +52,11 @@ class Shop:
         self.server = MCPServer("shop", log_level="CRITICAL", extensions=[apps])
         self.server.resource("ui://budget/secret.html", name="secret")(lambda: "secret")
 
-    async def budget(self, limit: int, ctx: Context) -> str:
+    async def budget(self, limit: int, ctx: Context) -> CallToolResult:
         self.calls.append(f"budget {limit}")
-        return f"{limit} {client_supports_apps(ctx)}"
+        user = (ctx.headers or {}).get("x-user")
+        content = [TextContent(type="text", text=f"{limit} for {user} {client_supports_apps(ctx)}")]
+        return CallToolResult(content=content, structured_content={"limit": limit}, _meta={"of": "the app"})
 
     async def refresh(self, size: int = 0) -> str:
         self.calls.append("refresh")
@@ -96,11 +101,16 @@ class Page:
         return await self.ask("tools/call", {"name": tool, "arguments": arguments})
 
 
+def headers_of(ctx: RunContext) -> Json:
+    return {"x-user": ctx.caller.owner}
+
+
 @asynccontextmanager
 async def opened(**settings: object) -> AsyncIterator[Page]:
     shop = Shop()
     async with serve_app(shop.server.streamable_http_app()) as port:
-        servers = json.dumps([{"name": "shop", "url": f"http://127.0.0.1:{port}/mcp"}])
+        of_caller = {"url": f"http://127.0.0.1:{port}/mcp", "headers_from": f"{__name__}:headers_of"}
+        servers = json.dumps([{"name": "shop", **of_caller}])
         chosen = Settings.model_validate({"mcp_servers": servers, **settings})
         async with server(chosen) as client:
             yield Page(client, shop, chosen)
@@ -121,20 +131,28 @@ async def test_a_call_of_a_tool_with_an_app_shows_the_app_and_the_model_goes_on(
     (shown,) = [event for event in events if event["type"] == "ACTIVITY_SNAPSHOT"]
     assert (shown["activityType"], shown["replace"]) == ("mcp-apps", True)
     content = shown["content"]
-    assert content["result"]["content"] == [{"type": "text", "text": "5 True"}]
-    assert content["result"]["structuredContent"] == {"result": "5 True"}
+    assert content["result"]["content"] == [{"type": "text", "text": "5 for everybody True"}]
+    assert (content["result"]["structuredContent"], content["result"]["_meta"]["of"]) == ({"limit": 5}, "the app")
     assert {name: content[name] for name in content if name != "result"} == {
         "resourceUri": PAGE,
         "serverHash": "shop",
         "serverId": "shop",
         "toolInput": {"limit": 5},
     }
-    assert results(events) == ["5 True"]
+    assert results(events) == ["5 for everybody True"]
     assert "TEXT_MESSAGE_CONTENT" in [event["type"] for event in events]
 
 
-async def test_an_app_stays_in_its_place_in_the_thread_and_in_its_forks(tmp_path: Path) -> None:
-    async with opened(store=f"sqlite:///{tmp_path}/store.db") as page:
+@pytest.fixture(params=["memory", "agentcore-memory:chats-0123456789", "sqlite:///{}/store.db"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
+    as_nobody(monkeypatch)
+    async with memory_service() as service:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENTCORE", service.url)
+        yield request.param.format(tmp_path)
+
+
+async def test_an_app_stays_in_its_place_in_the_thread_and_in_its_forks(store: str) -> None:
+    async with opened(store=store) as page:
         thread = page.thread
         events = [*await thread.say(BUDGET), *await thread.say(BUDGET), *await thread.say("hello")]
         shown = [event["messageId"] for event in events if event["type"] == "ACTIVITY_SNAPSHOT"]
@@ -173,7 +191,7 @@ async def test_an_app_reads_its_page_and_calls_its_tools(page: Page) -> None:
     assert [(each["uri"], each["mimeType"], each["text"]) for each in read["contents"]] == [
         (PAGE, "text/html;profile=mcp-app", HTML)
     ]
-    assert (await page.call("budget", limit=7))["content"] == [{"type": "text", "text": "7 True"}]
+    assert (await page.call("budget", limit=7))["content"] == [{"type": "text", "text": "7 for everybody True"}]
     assert (await page.call("refresh"))["isError"] is False
     assert (await page.call("budget"))["isError"] is True
     assert await page.ask("ping") == {}
@@ -209,14 +227,18 @@ async def test_a_server_that_is_not_configured_is_unknown(page: Page) -> None:
 
 
 async def test_a_request_of_an_app_is_no_turn() -> None:
-    """It works while a question is open, and nothing of it is stored."""
+    """It works while a question or a run is open, and nothing of it is stored."""
     async with opened(tool_policy=ASK) as page:
         (question,) = interrupts(await page.thread.say(BUDGET))
         lists: list[Json] = [{"command": {"type": "runs.list"}}, {"command": {"type": "threads.list"}}]
         before = [await page.thread.client.command(each) for each in lists]
         assert (await page.call("refresh"))["isError"] is False
         assert [await page.thread.client.command(each) for each in lists] == before
-        assert results(await page.thread.resume(answer(question, approved=True))) == ["5 True"]
+        running = await page.thread.client.start(ask("other", text="call shop_wait {}"))
+        await page.shop.began.wait()
+        assert await page.ask("ping", threadId="other") == {}
+        await running.leave()
+        assert results(await page.thread.resume(answer(question, approved=True))) == ["5 for everybody True"]
 
 
 @pytest.mark.parametrize("on_busy", ["reject", "interrupt"])

@@ -53,7 +53,6 @@ async def test_a_thread_keeps_what_its_questions_were_answered_with(connect: Con
     resume = [
         {"interruptId": "i2", "status": "cancelled"},
         {"interruptId": "i1", "status": "resolved", "payload": {"city": "Zürich"}},
-        {"interruptId": "i3", "status": "resolved"},
     ]
     await client.run(ask(run="r2", messages=[], resume=resume))
     thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn" and thread["answers"])

@@ -27,11 +27,14 @@ async def paced_agent(_: RunAgentInput) -> AsyncIterator[Item]:
         await asyncio.sleep(0)
 
 
-async def respond() -> bytes:
+async def respond(*origins: str) -> bytes:
     """The body of a run's response, from a real server on a socket."""
     service = make_service(paced_agent)
     await service.open()
-    async with listening(build_app(Settings(), service), lifespan="off") as url, http_client(url) as client:
+    async with (
+        listening(build_app(Settings(cors_origins=origins), service), lifespan="off") as url,
+        http_client(url) as client,
+    ):
         response = await client.post("/invocations", json=ask())
     assert response.status_code == 200
     return response.content
@@ -60,3 +63,8 @@ async def test_paced_tokens_are_written_directly_where_nothing_wraps_send(chunks
     assert tokens_in(body) == TOKENS
     assert tokens_in(b"".join(chunks)) > 0.9 * TOKENS
     assert len(chunks) > 0.9 * TOKENS
+
+
+async def test_an_application_that_pages_may_call_gives_the_same_bytes_by_send(chunks: list[bytes]) -> None:
+    body = await respond("http://page.example")
+    assert (tokens_in(body), chunks) == (TOKENS, [])

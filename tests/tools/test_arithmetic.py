@@ -123,3 +123,19 @@ async def test_current_time_knows_time_zones() -> None:
 async def test_current_time_refuses_other_names(name: str) -> None:
     with pytest.raises(ToolError, match=r"^There is no time zone named '.{1,64}'\. Use an IANA name"):
         await call("current_time", timezone=name)
+
+
+@pytest.mark.parametrize(
+    ("expression", "sentence"),
+    [
+        ("(-8) ** 0.5", "The result is not a real number."),
+        ("sqrt(-1)", "sqrt is not defined for this number."),
+        ("sqrt()", "sqrt takes 1 argument(s)."),
+        ("round(5, -9)", "round takes 1 argument(s)."),
+        ("min(1)", "min takes 2 or more argument(s)."),
+    ],
+)
+def test_functions_say_what_they_take(expression: str, sentence: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        evaluate(expression)
+    assert str(caught.value) == sentence

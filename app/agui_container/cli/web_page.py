@@ -62,7 +62,9 @@ def build_page(target: Target) -> Starlette:
     async def carry(websocket: WebSocket) -> None:
         await websocket.accept()
         try:
-            remote = await open_socket(await address_of(target, websocket, websocket=True))
+            address = await address_of(target, websocket, websocket=True)
+            headers = await address.handshake_headers(address.url)
+            remote = await connect(address.url, additional_headers=headers, max_size=MAX_FRAME, compression=None)
         except (OSError, WebSocketException, AgentClientError, ValueError) as error:
             await websocket.close(CloseCode.TRY_AGAIN_LATER, f"The agent cannot be reached: {error}"[:100])
             return
@@ -94,14 +96,6 @@ async def pass_on(http: httpx.AsyncClient, request: Request, address: Address) -
 
     kept = {name: value for name, value in response.headers.items() if name in {"content-type", "cache-control"}}
     return StreamingResponse(chunks(), response.status_code, kept)
-
-
-async def open_socket(address: Address) -> ClientConnection:
-    """Open a WebSocket to the agent. Raises as ``websockets`` does."""
-    headers = dict(address.headers)
-    if address.sigv4 is not None:
-        headers |= address.sigv4.headers("GET", address.url, headers)
-    return await connect(address.url, additional_headers=headers, max_size=MAX_FRAME, compression=None)
 
 
 async def carry_frames(websocket: WebSocket, remote: ClientConnection) -> None:

@@ -38,14 +38,7 @@ async def no_server(request: AppRequest, _input: RunAgentInput, _ctx: RunContext
 
 
 class AppRun:
-    """Implements ``Readable`` for one reader. ``task`` ends with the request.
-
-    Args:
-        ctx: the context of the run.
-        answer: returns the result.
-        log: an empty log.
-        now_ms: returns the time.
-    """
+    """Implements ``Readable`` for one reader. ``task`` ends with the request."""
 
     def __init__(
         self,

@@ -18,10 +18,12 @@ from agui_container.protocols.gen.descriptors import Struct
 from agui_container.protocols.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
 from agui_container.protocols.grpc import call, messages
+from agui_container.protocols.grpc.call import TRANSLATED_BYTES
 from agui_container.protocols.grpc.messages import check_fields, decode
 from agui_container.protocols.roz.run_inputs import MAX_CONTEXTS, read_message, read_start
 from agui_container.threads import LARGE_BYTES, offload
 from tests.engine.doubles import eventually
+from tests.protocols.grpc.callers import serving_caller
 from tests.protocols.grpc.streams import SIZE, Reader, Sender, call_of, start
 
 EMPTY_HISTORY, EMPTY_CONTEXT = b"\x2a\x00", b"\x32\x00"
@@ -142,3 +144,20 @@ async def test_no_reply_follows_a_part_of_one_whose_sending_was_cancelled(
     with pytest.raises(AppError, match="reads too slowly") if is_cut_off else contextlib.nullcontext():
         await slow.send_events(BATCH, translate)
     assert reader.offered == (1 if is_cut_off else 5)
+
+
+async def test_large_requests_of_a_session_are_translated_in_a_thread(large_work: CountingWork) -> None:
+    async def agent(_: object) -> Any:
+        yield "hi"
+
+    text = "x" * (TRANSLATED_BYTES + 1)
+    part = roz.ContentPart(text=roz.TextContent(text=text))
+    async with serving_caller(agent) as caller:
+        await caller.begin_session()
+        assert large_work.count == 0
+        session = await caller.begin_session(history=[roz.ConversationMessage(role="user", parts=[part])])
+        assert large_work.count == 1
+        await session.send(register_tools=roz.RegisterTools(tools=[roz.ToolSchema(name="f", description=text)]))
+        await session.say(text)
+        await session.until("turn_complete")
+        assert large_work.count == 3

@@ -31,8 +31,8 @@ from ag_ui.core import (
 )
 from botocore.eventstream import EventStreamBuffer  # type: ignore[import-untyped]
 
+from agui_client.agentcore import SESSION_HEADER
 from agui_container.agents.upstream import UpstreamOptions
-from agui_container.agents.upstream.agentcore import SESSION_HEADER
 from agui_container.agents.upstream.events import UpstreamFault
 from agui_container.agents.upstream.http import CONNECT_SECONDS, FAILURE, refuse_failure
 from agui_container.log_values import format_fields

@@ -27,23 +27,16 @@ class AppRequests:
         self._gate = gate
 
     async def answer(self, request: AppRequest, run_input: RunAgentInput, ctx: RunContext) -> Mapping[str, object]:
-        """Return the result of the request in a run's input.
-
-        Raises:
-            AppError: VALIDATION_ERROR, for an invalid answer of a person.
-            RunInterrupted: a person must answer first.
-        """
-        source = self._sources.get(request.server)
-        if source is None:
-            return {"error": f"Unknown server: {request.server[:64]}"}
+        """Return the result of the request in a run's input. Raises as ``AnswerApp``."""
         try:
-            return await self._answer(request, source, run_input, ctx)
+            return await self._answer(request, run_input, ctx)
         except ToolError as error:
             return {"error": str(error)}
 
-    async def _answer(
-        self, request: AppRequest, source: McpSource, run_input: RunAgentInput, ctx: RunContext
-    ) -> Mapping[str, object]:
+    async def _answer(self, request: AppRequest, run_input: RunAgentInput, ctx: RunContext) -> Mapping[str, object]:
+        source = self._sources.get(request.server)
+        if source is None:
+            raise ToolError(f"Unknown server: {request.server[:64]}")
         match request.method, request.params or {}:
             case "ping", _:
                 return {}

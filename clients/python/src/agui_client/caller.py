@@ -4,6 +4,7 @@ Rule: a URL, a token and a signature are made anew for each connection, so that 
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Unpack
 from urllib.parse import urlsplit, urlunsplit
 
@@ -16,6 +17,7 @@ from agui_client.agentcore import (
     is_presigned,
     new_session_id,
 )
+from agui_client.own_thread import in_thread
 from agui_client.session_options import SessionOptions
 from agui_client.transport import Provided, provide
 
@@ -29,6 +31,12 @@ class Address:
     url: str
     headers: dict[str, str]
     sigv4: SigV4 | None
+
+    async def handshake_headers(self, url: str) -> dict[str, str]:
+        """Return the headers of a socket's handshake. They are signed in a thread because credentials may take time."""
+        if self.sigv4 is None:
+            return self.headers
+        return {**self.headers, **await in_thread(partial(self.sigv4.headers, "GET", url, self.headers))}
 
 
 class Caller:
