@@ -1,4 +1,4 @@
-"""The site of the documentation is built without a fault, and its search finds the page that answers a question."""
+"""The site of the documentation is built without a fault, and its search finds the section that answers a question."""
 
 import json
 import os
@@ -20,24 +20,25 @@ HITS = 3
 """Hits that a reader looks at."""
 
 ANSWERS: Mapping[str, str] = {
-    "ADK": "frameworks.html",
-    "crewAI": "frameworks.html",
-    "OpenAI Agents": "frameworks.html",
-    "LangGraph": "frameworks.html",
-    "own HTTP route": "agents.html",
-    "test my agent": "agents.html",
-    "cost of a session": "behind-agentcore.html",
-    "why did my run fail": "troubleshooting.html",
-    "threads in PostgreSQL": "operations.html",
-    "several replicas": "operations.html",
+    "ADK": "frameworks.html#agno-adk-openai-agents-llamaindex-langroid-ag2",
+    "crewAI": "frameworks.html#crewai",
+    "OpenAI Agents": "frameworks.html#agno-adk-openai-agents-llamaindex-langroid-ag2",
+    "LangGraph": "frameworks.html#langgraph",
+    "Lambda": "behind-agentcore.html#on-aws-lambda",
+    "own HTTP route": "agents.html#a-mounted-application-and-your-own-http-routes",
+    "test my agent": "agents.html#how-do-i-test-my-agent",
+    "cost of a session": "behind-agentcore.html#the-cost-of-a-session",
+    "why did my run fail": "troubleshooting.html#why-did-my-run-fail",
+    "threads in PostgreSQL": "operations.html#what-survives-threads-in-memory-sqlite-postgresql",
+    "several replicas": "operations.html#several-replicas",
     "approval": "approvals.html",
-    "nginx": "proxies.html",
-    "upload a file": "models.html",
-    "a user's own MCP token": "tools.html",
-    "deploy with Terraform": "deploy.html",
-    "reload in the middle of a run": "threads.html",
+    "nginx": "proxies.html#nginx",
+    "upload a file": "models.html#files",
+    "a user's own MCP token": "tools.html#mcp-tokens-of-each-user",
+    "deploy with Terraform": "deploy.html#deploy-with-terraform",
+    "reload in the middle of a run": "threads.html#reload-in-the-middle-of-a-run",
 }
-"""Pages by the question that each one answers."""
+"""Sections by the question that each one answers."""
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +67,10 @@ def test_pages_have_what_is_generated_from_the_code(site: Path) -> None:
     assert "run_agent" in (site / "python.html").read_text(encoding="utf-8")
 
 
-def test_the_search_of_the_site_finds_the_page_that_answers_a_question(site: Path) -> None:
+def test_the_search_of_the_site_finds_the_section_that_answers_a_question(site: Path) -> None:
     node = find_program("node")
     found = subprocess.run([node, SEARCH, site, *ANSWERS], capture_output=True, encoding="utf-8", check=True)
     hits = {
-        question: [place.partition("#")[0] for place in json.loads(line)[:HITS]]
-        for question, line in zip(ANSWERS, found.stdout.splitlines(), strict=True)
+        question: json.loads(line)[:HITS] for question, line in zip(ANSWERS, found.stdout.splitlines(), strict=True)
     }
-    assert {question: pages for question, pages in hits.items() if ANSWERS[question] not in pages} == {}
+    assert {question: places for question, places in hits.items() if ANSWERS[question] not in places} == {}
