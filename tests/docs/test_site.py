@@ -24,6 +24,7 @@ ANSWERS: Mapping[str, str] = {
     "crewAI": "frameworks.html#crewai",
     "OpenAI Agents": "frameworks.html#agno-adk-openai-agents-llamaindex-langroid-ag2",
     "LangGraph": "frameworks.html#langgraph",
+    "Next.js": "clients.html#nextjs",
     "Lambda": "behind-agentcore.html#on-aws-lambda",
     "own HTTP route": "agents.html#a-mounted-application-and-your-own-http-routes",
     "test my agent": "agents.html#how-do-i-test-my-agent",
