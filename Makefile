@@ -163,7 +163,7 @@ endef
 .PHONY: clean
 clean: ## Remove everything that the other targets made
 	rm -rf $(VENV) $(NODE:=/node_modules) $(TS)/dist $(TS)/build
-	rm -rf examples/node_modules $(FRONT_ENDS:=/dist)
+	rm -rf examples/node_modules $(FRONT_ENDS:=/dist) examples/nextjs/next-env.d.ts examples/nextjs/*.tsbuildinfo
 	rm -rf build/pages build/site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find app $(PY) tests examples bench -name __pycache__ -prune -exec rm -rf {} +
 
