@@ -11,8 +11,8 @@ import httpx2
 import pytest
 
 from agui_container import logging as logs
+from agui_container.log_values import FACTS
 from agui_container.ports import LOG_FIELDS, Caller
-from agui_container.runtime.log_values import FACTS
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ Rule: the verification of tokens is imported only if ``AGUI_AUTH`` requires toke
 import logging
 from collections.abc import Awaitable, Callable
 
+from agui_container.log_values import format_fields
 from agui_container.ports import Clock
-from agui_container.runtime.log_values import format_fields
 from agui_container.settings import Auth, Settings, SettingsError, check_auth, check_extra
 from agui_container.web.authentication import NO_AUTHENTICATION, CallerAuthentication, ProtectedResource
 from agui_container.web.console.options import SignIn, SignInEndpoints

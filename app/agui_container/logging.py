@@ -12,9 +12,9 @@ from types import TracebackType
 
 from opentelemetry import trace
 
+from agui_container.log_values import FACTS, format_fields, mask_passwords
 from agui_container.ports import LOG_FIELDS
 from agui_container.run.user_code import format_exception
-from agui_container.runtime.log_values import FACTS, format_fields, mask_passwords
 
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 

@@ -30,6 +30,8 @@ from agui_container.agents.by_name import namer_of
 from agui_container.auth_factory import build_authentication, build_sign_in
 from agui_container.engine.clocks import SystemClock
 from agui_container.engine.engine import CLOSE_SECONDS, Engine, close_all
+from agui_container.imports import missing_module
+from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Clock
 from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.files import FileStore
@@ -43,8 +45,8 @@ from agui_container.protocols.roz import registration as roz
 from agui_container.replicas.buses import open_bus
 from agui_container.run.cluster import Cluster
 from agui_container.run.policy import CapacityLimits, IdentityLimits, OnBusy, OnDisconnect, Policy
-from agui_container.runtime.log_values import format_fields
 from agui_container.settings import (
+    Auth,
     LimitBy,
     Scope,
     Settings,
@@ -129,10 +131,11 @@ def with_available_grpc(settings: Settings) -> Settings:
         return settings
     if "grpc" in settings.model_fields_set:
         check_extra("AGUI_GRPC", "grpc")
-    reason = grpc_fault()
-    if reason is None:
-        return settings
-    logger.warning("gRPC is off %s", format_fields({"reason": reason}))
+    if missing_module("grpc") is None:
+        reason = grpc_fault()
+        if reason is None:
+            return settings
+        logger.warning("gRPC is off %s", format_fields({"reason": reason}))
     return settings.model_copy(update={"grpc": False})
 
 
@@ -289,7 +292,7 @@ def build_service(settings: Settings, agent_object: object = None) -> Engine:
         clock,
         cluster,
         tools={tool.spec.name: tool for tool in factory.tools},
-        capabilities=build_capabilities(agent, settings),
+        capabilities=build_capabilities(agent, settings, has_files=file_store is not None),
         new_id=new_id,
         only_answers=only_answers(agent),
         thread_cleanup=thread_cleanup_of(agent),
@@ -297,7 +300,7 @@ def build_service(settings: Settings, agent_object: object = None) -> Engine:
         name_of=namer_of(agent, settings.agent),
         files=file_store,
         has_other_work=sdk_tasks_of(modules_of(settings, agent_object)),
-        answer_app=app_requests(settings, factory.sources),
+        answer_app=app_requests(settings, cluster.store, factory.sources),
     )
 
 
@@ -334,7 +337,15 @@ def build_cluster(settings: Settings, clock: Clock) -> Cluster:
         clock,
         durable=is_durable(store_url),
         new_id=new_id,
+        day_tokens=day_tokens(settings),
     )
+
+
+def day_tokens(settings: Settings) -> int:
+    if settings.principal_tokens and settings.auth is Auth.NONE:
+        logger.warning("AGUI_PRINCIPAL_TOKENS has no effect reason='AGUI_AUTH is none, so callers have no principal'")
+        return 0
+    return settings.principal_tokens
 
 
 def build_files(settings: Settings, cluster: Cluster) -> FileStore | None:
@@ -362,7 +373,7 @@ def new_id() -> str:
     return str(uuid.uuid4())
 
 
-def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:
+def build_capabilities(agent: Agent, settings: Settings, *, has_files: bool = False) -> AgentCapabilities:
     own = capabilities_of(agent) or AgentCapabilities()
     execution = own.execution or ExecutionCapabilities()
     services = [name for protocol in grpc_protocols(settings) for name in protocol.services]
@@ -376,7 +387,7 @@ def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:
                 **({"suggestions": list(settings.console_suggestions)} if settings.console_suggestions else {}),
                 **({"prices": read_prices(settings.model_prices)} if settings.model_prices != "{}" else {}),
                 **({} if settings.agent == "assistant" else {"agent": settings.agent}),
-                "commands": list(COMMANDS),
+                "commands": [name for name in COMMANDS if has_files or not name.startswith("files.")],
                 **({"grpc": services} if services else {}),
                 "maxBodyBytes": settings.max_body_bytes,
                 **({"maxRunTokens": settings.run_tokens} if settings.run_tokens else {}),

@@ -6,6 +6,7 @@ Rule: a setting that cannot be used, or that would have no effect, stops the sta
 import json
 import re
 from enum import StrEnum
+from ipaddress import ip_address
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -220,6 +221,7 @@ class Settings(BaseModel):
     error_status: Literal["http", "stream"] = "http"
     run_timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 3300.0
     run_tokens: Annotated[int, Field(ge=0)] = 0
+    principal_tokens: Annotated[int, Field(ge=0)] = 0
     model_prices: JsonText = "{}"
     keepalive: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 15.0
     store: SecretStr = SecretStr("memory")
@@ -375,3 +377,10 @@ def check_auth(settings: Settings) -> None:
 
 def default_of(name: str) -> object:
     return Settings.model_fields[name].default
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

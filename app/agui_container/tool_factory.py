@@ -7,7 +7,7 @@ setting names a server.
 import time
 from collections.abc import Sequence
 
-from agui_container.agents.gate.app_calls import app_gate
+from agui_container.agents.gate.app_calls import AppGate
 from agui_container.agents.gate.call_tool import AgentWithTools
 from agui_container.agents.gate.journal import Journal
 from agui_container.engine.app_run import AnswerApp, no_server
@@ -49,10 +49,11 @@ def read_sources(settings: Settings) -> tuple[ToolSource, ...]:
         raise SettingsError(f"AGUI_MCP_SERVERS: {error}") from None
 
 
-def app_requests(settings: Settings, sources: Sequence[ToolSource]) -> AnswerApp:
+def app_requests(settings: Settings, store: Store, sources: Sequence[ToolSource]) -> AnswerApp:
     """Return what answers the requests of MCP Apps, under the same policy. Raises ``SettingsError``."""
     if not sources:
         return no_server
     from agui_container.tools.mcp.app_requests import AppRequests  # noqa: PLC0415 - see above
 
-    return AppRequests(sources, app_gate(read_policy(settings))).answer
+    gate = AppGate(read_policy(settings), Journal().with_store(store))
+    return AppRequests(sources, gate.allowed_arguments).answer

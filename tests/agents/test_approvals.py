@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from ag_ui.core import ToolCallResultEvent, UserMessage
+from ag_ui.core import ToolCallResultEvent
 
 from agui_container.agents.gate.approval import MAX_SHOWN_ARGUMENTS
 from agui_container.assistant.assistant import Assistant
@@ -18,7 +18,6 @@ from tests.agents.approval_helpers import (
     ask_for_payments,
     interrupts,
     results,
-    text_of,
 )
 from tests.contexts import of_type
 from tests.engine.doubles import eventually, wait_for_event
@@ -48,29 +47,6 @@ async def test_the_result_of_a_call_has_the_decision_on_it(payload: dict[str, ob
     (result,) = of_type(items, ToolCallResultEvent)
     assert result.metadata is not None
     assert result.metadata["decision"] == payload
-
-
-@pytest.mark.parametrize("kind", ["abandoned", "denied"])
-async def test_a_call_that_is_not_wanted_and_that_the_history_no_longer_has_is_told_to_nobody(
-    fixture: ApprovalFixture, kind: str
-) -> None:
-    (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}\ncall paint {}', tools=("paint",)))
-    no = {"abandoned": abandoned(interrupt), "denied": answer(interrupt, approved=False)}[kind]
-    edited = UserMessage(id=fixture.history[0].id, content="stream 1")
-    fixture.history = [edited]
-    for _ in range(2):
-        items = await fixture.start(resume=[no], tools=("paint",))
-        assert (results(items), text_of(items), interrupts(items)) == ([], "hello world, ", [])
-        assert list(fixture.model.prompts[-1].messages) == [edited]
-    assert fixture.paid == []
-
-
-async def test_a_call_that_has_run_is_told_also_where_the_history_no_longer_has_it(fixture: ApprovalFixture) -> None:
-    (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}'))
-    fixture.history = [UserMessage(id=fixture.history[0].id, content="stream 1")]
-    for said_of_it in (answer(interrupt, approved=True), abandoned(interrupt)):  # the second is too late
-        assert results(await fixture.start(resume=[said_of_it])) == ["paid 5"]
-        assert fixture.tool_results() == [("paid 5", None)]
 
 
 async def test_an_expired_approval_can_only_be_abandoned(fixture: ApprovalFixture) -> None:

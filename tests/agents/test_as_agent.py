@@ -7,11 +7,7 @@ from functools import partial
 import pytest
 from ag_ui.core import AgentCapabilities, ReasoningCapabilities, RunAgentInput
 
-from agui_container.agents.as_agent import (
-    AgentLoadError,
-    as_agent,
-    capabilities_of,
-)
+from agui_container.agents.as_agent import AgentLoadError, as_agent, capabilities_of
 from agui_container.assistant.assistant import Assistant
 from agui_container.models.offline import OfflineModel
 from agui_container.ports import Item, RunContext

@@ -71,7 +71,6 @@ def delegations(count: int, task: str) -> str:
 
 
 def make_delegating_assistant(*tools: Tool, depth: int) -> Assistant:
-    """Return an assistant whose subagents have the same tools, ``depth`` levels deep."""
     agent = Assistant(OfflineModel(), tools)
     for _ in range(depth):
         agent = Assistant(OfflineModel(), (*tools, Subagent("delegate", "Helps.", agent)))

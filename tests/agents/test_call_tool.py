@@ -4,13 +4,7 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
-from ag_ui.core import (
-    RunAgentInput,
-    RunErrorEvent,
-    ToolCallArgsEvent,
-    ToolCallResultEvent,
-    ToolCallStartEvent,
-)
+from ag_ui.core import RunAgentInput, RunErrorEvent, ToolCallArgsEvent, ToolCallResultEvent, ToolCallStartEvent
 
 from agui_container import RunContext, Settings
 from agui_container.ports import Item
@@ -19,9 +13,7 @@ from tests.agents.call_tool_agents import CALLS
 from tests.contexts import of_type
 from tests.tools.mcp_fixtures import PROCESS
 
-YES = {"approved": True}
 TOOLS = "tests.agents.call_tool_agents:tools"
-ASK = Settings(tools=TOOLS, tool_policy='[{"tool_pattern": "pay", "policy": "ask"}]')
 
 
 @pytest.fixture(autouse=True)
@@ -56,15 +48,6 @@ async def test_tools_of_mcp_servers_are_among_the_tools() -> None:
         assert thread.text == "True: 3"
 
 
-async def test_the_next_message_asks_again() -> None:
-    async with open_thread(payer, ASK) as thread:
-        await thread.send("pay")
-        await thread.answer(YES)
-        await thread.send("once more")
-        assert len(thread.interrupts) == 1
-        assert CALLS["pay"] == 1
-
-
 async def test_a_tool_error_that_the_agent_does_not_handle_is_the_error_of_the_run() -> None:
     async def shopper(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         yield str(await ctx.call_tool("refuse"))
@@ -88,12 +71,3 @@ async def test_an_async_agent_is_told_to_await() -> None:
     async with open_thread(blocking) as thread:
         await thread.send("pay")
     assert said == ["Await ctx.call_tool(...) here: result() is for code in a thread."]
-
-
-async def test_a_denied_tool_is_never_run() -> None:
-    settings = Settings(tools=TOOLS, tool_policy='[{"tool_pattern": "*", "policy": "deny", "reason": "closed"}]')
-    async with open_thread(payer, settings) as thread:
-        await thread.send("pay")
-        (error,) = of_type(thread.events, RunErrorEvent)
-        assert error.message == "this tool is not allowed: closed"
-        assert CALLS["pay"] == 0

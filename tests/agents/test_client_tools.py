@@ -66,9 +66,6 @@ async def test_a_client_call_that_cannot_run_is_answered_and_made_again() -> Non
     assert len(pending or ()) == 1
 
 
-# --- answers that were cut off ----------------------------------------------------------------------------------------
-
-
 CUT = "Error: the answer was cut off before this call was complete."
 
 

@@ -24,11 +24,6 @@ def test_files_are_read_in_the_order_they_are_named(tmp_path: Path) -> None:
     assert files == (ContextFile("STYLE.md", "Be brief. é"), ContextFile("AGENTS.md", "Use British spelling."))
 
 
-def test_a_file_of_the_greatest_size_is_read(tmp_path: Path) -> None:
-    (tmp_path / "A.md").write_text("x" * MAX_BYTES)
-    assert len(read_context_files([f"{tmp_path}/A.md"])[0].text) == MAX_BYTES
-
-
 @pytest.mark.parametrize(
     ("data", "reason"),
     [

@@ -1,7 +1,9 @@
 """The examples load as a user would load them, and behave as their texts say."""
 
+import json
+
 import pytest
-from ag_ui.core import StateSnapshotEvent, TextMessageContentEvent, ToolCallResultEvent
+from ag_ui.core import ActivitySnapshotEvent, StateSnapshotEvent, TextMessageContentEvent, ToolCallResultEvent
 
 from agui_container.agents.loader import load_agent
 from agui_container.ports import Item
@@ -44,3 +46,17 @@ async def test_class_agent_repeats() -> None:
 )
 async def test_tools_agent_uses_its_tools(said: str, results: list[str]) -> None:
     assert [event.content for event in of_type(await items("tools_agent", said), ToolCallResultEvent)] == results
+
+
+async def test_a2ui_agent_returns_a_surface_and_sends_one() -> None:
+    sent: list[Item] = []
+    agent = load_agent("examples.a2ui_agent:agent")
+    said = run_input('call price {"item": "tea", "euros": 3}\ncall render_a2ui {"operations": [{"version": "v0.9"}]}')
+    yielded = await collect_items(agent.run(said, run_context(emit=sent.append)))
+    price, shown = (event.content for event in of_type(yielded, ToolCallResultEvent))
+    operations = json.loads(str(price))["a2ui_operations"]
+    assert [list(each)[1] for each in operations] == ["createSurface", "updateComponents"]
+    assert shown == "The surface is shown."
+    assert [event.content for event in of_type(sent, ActivitySnapshotEvent)] == [
+        {"a2ui_operations": [{"version": "v0.9"}]}
+    ]

@@ -7,14 +7,7 @@ from ag_ui.core import BaseEvent
 
 from agui_container.agents.gate.calls import ModelToolCall
 from agui_container.assistant.model_turn import MAX_CALLS, ModelTurn
-from agui_container.ports import (
-    Delta,
-    ReasoningDelta,
-    StopDelta,
-    StopReason,
-    TextDelta,
-    ToolCallDelta,
-)
+from agui_container.ports import Delta, ReasoningDelta, StopDelta, StopReason, TextDelta, ToolCallDelta
 from agui_container.protocol.errors import ErrorCode
 from tests.contexts import expanded, run_context
 from tests.engine.doubles import raises_code
@@ -87,23 +80,6 @@ def test_text_after_reasoning_begins_a_message_and_text_after_a_call_goes_on_in_
         "TOOL_CALL_END id-4",
     ]
     assert [message.content for message in turn.messages] == ["a", "b", "cd"]
-
-
-def test_a_symbol_in_halves_is_joined() -> None:
-    turn, events = feed_turn(
-        ReasoningDelta("a\ud83d"),
-        ReasoningDelta("\ude00"),
-        TextDelta("\ud83d"),
-        TextDelta("\ude00b"),
-        ToolCallDelta(0, '{"a": "\ud83d', "add"),
-        ToolCallDelta(1, '{"a": "\ud83d', "add"),
-        ToolCallDelta(0, '\ude00"}'),
-        ToolCallDelta(1, '\ude01"}'),
-    )
-    reasoning, message = turn.messages
-    assert (reasoning.content, message.content) == ("a😀", "😀b")
-    assert [call.arguments for call in turn.calls] == ['{"a": "😀"}', '{"a": "😁"}']
-    assert "".join(event.model_dump(by_alias=True).get("delta", "") for event in events).encode()
 
 
 @pytest.mark.parametrize("arguments", [[], [""], [" ", "\n"]])

@@ -177,15 +177,6 @@ async def test_calls_that_an_agent_names_itself_are_run_once(clock: FakeClock, *
     assert (client.outcome, client.text, EFFECTS) == ("success", "paid 1, paid 2", ["pay 1", "pay 2"])
 
 
-async def test_an_approval_that_nobody_gives_is_forgotten(clock: FakeClock) -> None:
-    client = served(in_order(["pay 1"]), clock)
-    await client.send("go")
-    (forgotten,) = client.waiting
-    clock.advance(2.1 * LIFETIME)
-    await client.send("once more")
-    assert [interrupt.id for interrupt in client.waiting] != [forgotten.id]
-
-
 @pytest.mark.parametrize("tool", ["hang", "hang_in_thread"])
 async def test_a_call_that_the_agent_gives_up_is_not_run_again_by_a_replay(clock: FakeClock, tool: str) -> None:
     async def impatient(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:

@@ -9,15 +9,7 @@ from ag_ui.core import AssistantMessage, ResumeEntry, TextPart
 from ag_ui.core import Tool as ToolSpec
 
 from agui_container.agents.gate.toolbox import DECLINED, NOT_SENDABLE
-from agui_container.ports import (
-    Permission,
-    PolicyDecision,
-    RunContext,
-    Tool,
-    ToolCallDelta,
-    ToolContent,
-    ToolError,
-)
+from agui_container.ports import Permission, PolicyDecision, RunContext, Tool, ToolCallDelta, ToolContent, ToolError
 from agui_core.turns import NO_RESULT
 from tests.agents.approval_helpers import ApprovalFixture, answer, ask_for_payments, interrupts, results, text_of
 from tests.agents.doubles import DONE, ScriptedModel
@@ -66,9 +58,6 @@ def fixture_with_tool(answers: object) -> tuple[ApprovalFixture, FixedTool]:
     return fixture, odd
 
 
-# --- repeated answers -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("payload", [{"approved": False}, {"approved": True, "editedArgs": {"amount": 9}}, None])
 async def test_an_answer_that_contradicts_what_was_decided_changes_nothing(
     fixture: ApprovalFixture, payload: dict[str, object] | None, caplog: pytest.LogCaptureFixture
@@ -94,9 +83,6 @@ async def test_a_decision_is_remembered_for_as_long_as_an_approval_lives(fixture
     await fixture.start("what now", resume=[answer(interrupt, approved=True)])
     assert fixture.paid == [5, 1]
     assert fixture.tool_results() == [("", NO_RESULT)]
-
-
-# --- invalid results --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -129,9 +115,6 @@ async def test_a_large_result_is_sent_as_it_is(content: str) -> None:
     fixture, _ = fixture_with_tool(content)
     (interrupt,) = interrupts(await fixture.start("call odd {}"))
     assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [content]
-
-
-# --- missing tools ----------------------------------------------------------------------------------------------------
 
 
 def fixture_with_source() -> tuple[ApprovalFixture, ToolBox, FixedTool]:
@@ -168,9 +151,6 @@ async def test_a_tool_that_is_gone_for_good_is_an_error_to_the_model() -> None:
     assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [
         "Error: there is no tool named 'odd'."
     ]
-
-
-# --- aborted runs -----------------------------------------------------------------------------------------------------
 
 
 async def test_a_run_that_is_cancelled_before_the_tool_begins_leaves_the_approval_open() -> None:

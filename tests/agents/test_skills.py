@@ -32,9 +32,6 @@ def write(folder: Path, name: str, text: str | bytes) -> None:
     (folder / name / "SKILL.md").write_bytes(text if isinstance(text, bytes) else text.encode())
 
 
-# --- reading ----------------------------------------------------------------------------------------------------------
-
-
 def test_the_skills_of_a_folder_are_read_by_name(tmp_path: Path) -> None:
     write(tmp_path, "tea", f"{MATTER}\nBoil water for $ARGUMENTS.\n")
     write(tmp_path, "rice", "\ufeff---\r\ndescription: >\r\n  Cook\r\n  rice.\r\nname: rice\r\n---\r\nWash it.")
@@ -91,9 +88,6 @@ def test_no_skills_and_too_many_are_said(tmp_path: Path, count: int) -> None:
         read_skills(str(tmp_path))
 
 
-# --- callers ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
@@ -141,9 +135,6 @@ RESULT = ToolMessage(id="t", tool_call_id="c", content="2")
 def test_arguments_are_what_the_user_says_last(messages: Sequence[Message], arguments: str, added: str | None) -> None:
     asked = SkillInvocation(TEA, arguments).with_arguments(messages, lambda: "new")
     assert asked == [*messages, *([UserMessage(id="new", content=added)] if added else [])]
-
-
-# --- the system text --------------------------------------------------------------------------------------------------
 
 
 def test_the_settings_reach_the_assistant(tmp_path: Path) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Sequence
 import pytest
 
 from agui_container.agents.gate.gate import GONE
+from agui_container.agents.gate.journal import MemoryNotes
 from agui_container.conversation.stored_parts import CUT_OFF
 from agui_container.ports import store as store_port
 from agui_container.ports.records import ThreadKey, ThreadNote
 from agui_container.ports.store import StoreUnavailable
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.memory_notes import MemoryNotes
 from agui_container.stores.memory import MemoryStore
 from tests.agents.approval_helpers import START, ApprovalFixture, answer, ask_for_payments, interrupts, results, text_of
 from tests.contexts import run_context
@@ -55,8 +55,6 @@ class FlakyStore(MemoryStore):
 
 
 class BrieflyFlaky(FlakyStore):
-    """A store that fails the first attempts at each operation, and then works."""
-
     def __init__(self) -> None:
         super().__init__()
         self.attempts = Counter[str]()
@@ -154,7 +152,7 @@ async def test_a_call_that_was_forgotten_meanwhile_is_not_run(monkeypatch: pytes
     settle = store.settle_note
 
     async def late(thread: ThreadKey, note: ThreadNote) -> bool:
-        store.known.forget(START + 200_000)
+        store.known = MemoryNotes()
         return await settle(thread, note)
 
     monkeypatch.setattr(store, "settle_note", late)

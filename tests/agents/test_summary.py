@@ -6,13 +6,9 @@ from dataclasses import replace
 import pytest
 from ag_ui import core as ag
 
-from agui_container.assistant.context_window.summary import (
-    EARLIER,
-    MARK,
-    render_message,
-)
+from agui_container.assistant.context_window.summary import EARLIER, MARK, render_message
 from agui_container.assistant.context_window.window import ContextBudget, Overflow, Window
-from agui_container.ports import Delta, Item, Prompt, RunContext, TextDelta, UsageDelta
+from agui_container.ports import Delta, Item, Prompt, RunContext, TextDelta
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.agents.doubles import ScriptedModel, asks
 from tests.contexts import run_context
@@ -99,12 +95,6 @@ async def test_the_result_fits_the_budget_however_long_the_summary_is() -> None:
     assert double.count(str(window.messages[0].content)) == BUDGET // 4
 
 
-async def test_the_cost_of_a_summary_counts_as_usage_of_the_run() -> None:
-    usage, ctx = ag.TokenUsage(total_tokens=7), run_context()
-    await open_window(model([*SHORT, UsageDelta(usage)]), summarising(), thread(20), ctx).fit()
-    assert ctx.usage == [usage]
-
-
 @pytest.mark.parametrize(
     "turn",
     [
@@ -128,9 +118,6 @@ async def test_no_summary_is_made_if_there_is_no_room_for_it() -> None:
     double = model()
     assert await fit_window(double, summarising(), thread(2), now="word " * 390) == [("trim", 5, 1)]
     assert double.prompts == []
-
-
-# --- the memory -------------------------------------------------------------------------------------------------------
 
 
 async def test_the_next_run_uses_the_summary_again() -> None:
@@ -171,8 +158,6 @@ async def test_a_summary_is_of_its_owner_and_thread_alone() -> None:
         await open_window(double, budget, thread(20), other).fit()
     assert len(double.prompts) == 3
 
-
-# --- texts ------------------------------------------------------------------------------------------------------------
 
 CALL = ag.ToolCall(id="c", function=ag.FunctionCall(name="add", arguments='{"a":1}'))
 PICTURE = ag.ImagePart(source=ag.DataSource(value="AAAA", mime_type="image/png"))

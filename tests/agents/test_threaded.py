@@ -13,7 +13,7 @@ from ag_ui.core import RunAgentInput
 from agui_container.agents.as_agent import ThreadAgent, as_agent
 from agui_container.ports import Caller, Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.daemon_threads import DaemonThreadPool
+from agui_container.threads import DaemonThreadPool
 from tests.contexts import collect_items, run_context, run_input
 
 WAIT = 120
@@ -61,36 +61,6 @@ async def test_context_variables_reach_the_thread() -> None:
         yield variable.get()
 
     assert await items(agent) == ["here"]
-
-
-# --- failures -------------------------------------------------------------------------------------------------------
-
-
-async def test_threads_of_one_caller_leave_room_for_those_of_another() -> None:
-    go_on = threading.Event()
-
-    def agent(_: RunAgentInput) -> Iterator[str]:
-        go_on.wait(WAIT)
-        yield "a"
-
-    busy = ThreadAgent(agent, thread_agent(agent).start, DaemonThreadPool(4, 2))
-    first, second = (
-        replace(run_context(), caller=Caller("everybody", "request", identity=name)) for name in ("first", "second")
-    )
-    running = [asyncio.create_task(collect_items(busy.run(run_input("go"), first))) for _ in range(2)]
-    await asyncio.sleep(0)
-    for task in running:
-        task.cancel()  # the threads go on
-    with pytest.raises(AppError, match="limit of 2 threads of agents for one identity") as caught:
-        await collect_items(busy.run(run_input("go"), first))
-    assert caught.value.code is ErrorCode.RATE_LIMIT_EXCEEDED
-    served = asyncio.create_task(collect_items(busy.run(run_input("go"), second)))
-    await asyncio.sleep(0)
-    go_on.set()
-    assert await served == ["a"]
-
-
-# --- cancellation ---------------------------------------------------------------------------------------------------
 
 
 async def test_a_cancelled_run_returns_while_its_thread_is_blocked() -> None:
@@ -152,3 +122,27 @@ async def test_a_failure_after_the_end_is_in_the_log() -> None:
     go_on.set()
     assert await wait_for_event(logged)
     assert messages == ["agent failed after its run had ended run=run"]
+
+
+async def test_threads_of_one_caller_leave_room_for_those_of_another() -> None:
+    go_on = threading.Event()
+
+    def agent(_: RunAgentInput) -> Iterator[str]:
+        go_on.wait(WAIT)
+        yield "a"
+
+    busy = ThreadAgent(agent, thread_agent(agent).start, DaemonThreadPool(4, 2))
+    first, second = (
+        replace(run_context(), caller=Caller("everybody", "request", identity=name)) for name in ("first", "second")
+    )
+    running = [asyncio.create_task(collect_items(busy.run(run_input("go"), first))) for _ in range(2)]
+    await asyncio.sleep(0)
+    for task in running:
+        task.cancel()  # the threads go on
+    with pytest.raises(AppError, match="limit of 2 threads of agents for one identity") as caught:
+        await collect_items(busy.run(run_input("go"), first))
+    assert caught.value.code is ErrorCode.RATE_LIMIT_EXCEEDED
+    served = asyncio.create_task(collect_items(busy.run(run_input("go"), second)))
+    await asyncio.sleep(0)
+    go_on.set()
+    assert await served == ["a"]

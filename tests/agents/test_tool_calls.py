@@ -63,9 +63,6 @@ async def test_the_log_has_what_the_client_is_not_told(
     assert f'File "{Path(agui_container.__file__).parent}/' not in caplog.text
 
 
-# --- ids and capabilities ---------------------------------------------------------------------------------------------
-
-
 def test_capabilities_say_what_is_configured() -> None:
     described = Assistant(OfflineModel(), [answering("add")]).capabilities()
     assert described.model_dump(by_alias=True) == {

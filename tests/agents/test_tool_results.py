@@ -1,6 +1,5 @@
 """Metadata of a result: the failure of its tool and its duration, also when the result is sent again."""
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
@@ -10,13 +9,11 @@ from ag_ui.core import ToolCallResultEvent, ToolMessage
 
 from agui_container.agents.gate.toolbox import NOT_SENDABLE
 from agui_container.assistant.assistant import Assistant
-from agui_container.conversation.stored_parts import CUT_OFF
 from agui_container.ports import Item, ToolError
-from tests.agents.approval_helpers import ApprovalFixture, answer, ask_for_payments, interrupts, results
+from tests.agents.approval_helpers import answer, interrupts, results
 from tests.agents.doubles import DONE, ScriptedModel, ScriptedTool, asks, failing, items
 from tests.agents.test_settled_approvals import fixture_with_tool
 from tests.contexts import of_type
-from tests.engine.doubles import wait_for_event
 
 LIE = "Error: disk full (from yesterday's log)"
 FAILED = {"failed": True}
@@ -31,7 +28,6 @@ def eighths_of_seconds() -> Iterator[float]:
 
 
 async def result_metadata(*calls: str, tools: tuple[ScriptedTool, ...]) -> list[object]:
-    """Return the metadata of a run's results. The model gets the same."""
     model = ScriptedModel([asks(*calls), DONE])
     shown = await items(Assistant(model, tools, monotonic=eighths_of_seconds().__next__))
     told = [message.metadata for message in model.prompts[1].messages if isinstance(message, ToolMessage)]
@@ -39,18 +35,10 @@ async def result_metadata(*calls: str, tools: tuple[ScriptedTool, ...]) -> list[
     return metadata_of(shown)
 
 
-def fixture_with_clock() -> ApprovalFixture:
-    fixture = ApprovalFixture()
-    fixture.assistant = replace(fixture.assistant, monotonic=eighths_of_seconds().__next__)
-    return fixture
-
-
 @pytest.mark.parametrize("error", [ToolError("no"), TimeoutError(), ValueError("secret"), SystemExit()])
 async def test_a_tool_that_failed_is_marked_and_timed(error: BaseException) -> None:
     assert await result_metadata("broken", tools=(failing("broken", error),)) == [{**FAILED, "durationMs": 125}]
 
-
-# --- approvals --------------------------------------------------------------------------------------------------------
 
 DECIDED = {"durationMs": 125, "decision": {"approved": True}}
 
@@ -75,16 +63,3 @@ async def test_a_result_that_comes_again_says_the_same(gives: object, content: s
     assert of_type(again, ToolCallResultEvent) == of_type(first, ToolCallResultEvent)
     told = [message.metadata for message in fixture.model.prompts[-1].messages if isinstance(message, ToolMessage)]
     assert told == [metadata]
-
-
-async def test_a_call_that_was_cut_off_is_marked_from_then_on() -> None:
-    fixture = fixture_with_clock()
-    (interrupt,) = await ask_for_payments(fixture, 5)
-    fixture.stuck = True
-    run = asyncio.create_task(fixture.start(resume=[answer(interrupt, approved=True)]))
-    await wait_for_event(fixture.started)
-    run.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await run
-    shown = await fixture.start(resume=[answer(interrupt, approved=True)])
-    assert (results(shown), metadata_of(shown)) == ([CUT_OFF], [{**FAILED, "decision": {"approved": True}}])

@@ -1,12 +1,24 @@
 """Ends of turns: calls that are cut off, answers that are refused or repeated, new messages, and demands."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+import json
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Protocol
 
 import pytest
-from ag_ui.core import AssistantMessage, Interrupt, ResumeEntry, RunAgentInput, ToolCallResultEvent, ToolMessage
+from _pytest.mark import ParameterSet
+from ag_ui.core import (
+    AssistantMessage,
+    Interrupt,
+    ResumeEntry,
+    RunAgentInput,
+    ToolCallArgsEvent,
+    ToolCallEndEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+    ToolMessage,
+)
 
 from agui_container import RunContext, tool
 from agui_container.assistant.assistant import Assistant
@@ -19,23 +31,29 @@ from agui_container.run.cluster import LEASE_SECONDS
 from agui_container.settings import Settings
 from agui_container.testing import user_input
 from agui_container.tools.policy import ToolPolicy
-from tests.agents.turns import EFFECTS, POLICY, Client, answer_all, asks, entry, gathered, in_a_thread, in_order
+from agui_core.turns import calls_of
+from tests.agents import turns
+from tests.agents.turns import (
+    EFFECTS,
+    POLICY,
+    Client,
+    ServedClient,
+    answer_all,
+    answer_when_forgotten,
+    asks,
+    cut_off,
+    entry,
+    gathered,
+    in_a_thread,
+    in_order,
+)
 from tests.agents.turns_of_models import CallingModel, command
 from tests.contexts import of_type
-from tests.engine.doubles import caller, eventually
+from tests.engine.doubles import caller, eventually, make_service
 from tests.engine.replicas import Replicas
 from tests.engine.test_recorder import beat
 
 TOOLS = "tests.agents.test_turn_ends:tools"
-
-
-@tool
-async def pay(amount: int) -> str:
-    """Pay an amount, and never come back if it is 0."""
-    EFFECTS.append(f"pay {amount}")
-    if not amount:
-        await asyncio.Event().wait()
-    return f"paid {amount}"
 
 
 @tool
@@ -46,21 +64,7 @@ async def hang() -> str:
     return ""
 
 
-@tool
-async def look(amount: int) -> str:
-    """Look something up, which needs no approval, and never come back the first time that it is 0."""
-    EFFECTS.append(f"look {amount}")
-    if not amount and EFFECTS.count("look 0") == 1:
-        await asyncio.Event().wait()
-    return f"looked {amount}"
-
-
-tools = (pay, hang, look)
-
-
-@dataclass(kw_only=True)
-class ServedClient(Client):
-    service: Engine
+tools = (*turns.tools, hang)
 
 
 class Serve(Protocol):
@@ -102,36 +106,26 @@ def is_stored(service: Engine) -> bool:
     return all(run.log.watermark == len(run.log) for run in service.registry.by_key.values())
 
 
-async def cancel_at(client: ServedClient, effect: str, work: "asyncio.Task[None]") -> None:
-    await eventually(lambda: effect in EFFECTS)
-    await client.service.runs.cancel(caller(), client.thread_id, None)
-    await work
+def paying(amount: int) -> list[ParameterSet]:
+    """Return an agent of each kind that pays, the assistant if the message says so."""
+    steps = [f"pay {amount}"]
+    return [
+        pytest.param(Assistant(CallingModel(), tools, policy=ToolPolicy.parse(POLICY)), id="assistant"),
+        pytest.param(in_order(steps), id="function"),
+        pytest.param(in_a_thread(steps), id="thread"),
+    ]
 
 
 # --- cut off ----------------------------------------------------------------------------------------------------------
 
 
-async def test_an_approved_call_that_was_cut_off_has_a_result_that_says_so_and_is_not_run_again(serve: Serve) -> None:
-    client = await serve(in_order(["pay 0"]))
-    await client.send("go")
-    answers = [entry(interrupt, "together") for interrupt in client.waiting]
-    await cancel_at(client, "pay 0", asyncio.create_task(client.resume(answers)))
-    assert client.outcome == "cancelled"
-    assert [event.content for event in of_type(client.events, ToolCallResultEvent)] == [CUT_OFF]
-    await client.resume(answers)
-    assert (client.outcome, client.text, EFFECTS) == ("success", "", ["pay 0"])
-    assert await results_in(client) == [CUT_OFF]
-
-
-async def test_an_old_answer_does_not_run_the_agent_on_a_newer_message(serve: Serve) -> None:
-    client = await serve(in_order(["pay 0"]))
-    await client.send("go")
-    answers = [entry(interrupt, "together") for interrupt in client.waiting]
-    await cancel_at(client, "pay 0", asyncio.create_task(client.resume(answers)))
-    await client.send("once more")
-    asked = client.waiting
-    await client.resume(answers)
-    assert (client.waiting, EFFECTS) == (asked, ["pay 0"])
+@pytest.mark.parametrize("how", ["cancel", "interrupt"])
+@pytest.mark.parametrize("agent", paying(0))
+async def test_an_approved_call_that_was_cut_off_has_a_result_that_says_so_and_is_not_run_again(
+    serve: Serve, agent: object, how: str
+) -> None:
+    client = await serve(agent)
+    await cut_off(client, how)
 
 
 @pytest.mark.parametrize(
@@ -198,6 +192,15 @@ async def test_a_question_whose_answer_the_agent_refuses_stays_open(serve: Serve
     assert await waiting_of(client) == []
 
 
+@pytest.mark.parametrize("agent", [*paying(1), pytest.param(in_order(["ask"]), id="question")])
+async def test_an_answer_whose_question_is_forgotten_is_refused(
+    serve: Serve, agent: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await serve(agent)
+    await client.send("pay 1")
+    await answer_when_forgotten(client, monkeypatch)
+
+
 @pytest.mark.parametrize("steps", [("ask",), ("pay 1", "ask")], ids=["question", "both"])
 async def test_a_new_message_abandons_no_question(serve: Serve, steps: tuple[str, ...]) -> None:
     client = await serve(gathered(steps))
@@ -211,22 +214,15 @@ async def test_a_new_message_abandons_no_question(serve: Serve, steps: tuple[str
 
 # --- edits ------------------------------------------------------------------------------------------------------------
 
-PAYING = [
-    pytest.param(Assistant(CallingModel(), tools, policy=ToolPolicy.parse(POLICY)), id="assistant"),
-    pytest.param(in_order(["pay 1"]), id="function"),
-    pytest.param(in_a_thread(["pay 1"]), id="thread"),
-]
-
 
 async def edit_and_answer(client: ServedClient, how: str) -> None:
-    """Ask, and answer the question with a history in which the user's message is another one."""
     await client.send(command(["pay 1"], is_gathered=False))
     answers = [entry(interrupt, how) for interrupt in client.waiting]
     edited = user_input(command(["look 1"], is_gathered=False))
     await client.run(edited.model_copy(update={"resume": answers}))
 
 
-@pytest.mark.parametrize("agent", PAYING)
+@pytest.mark.parametrize("agent", paying(1))
 async def test_an_approved_call_whose_question_was_edited_away_is_put_back(serve: Serve, agent: object) -> None:
     client = await serve(agent)
     await edit_and_answer(client, "together")
@@ -239,7 +235,7 @@ async def test_an_approved_call_whose_question_was_edited_away_is_put_back(serve
 
 
 @pytest.mark.parametrize("how", ["denied", "cancelled"])
-@pytest.mark.parametrize("agent", PAYING)
+@pytest.mark.parametrize("agent", paying(1))
 async def test_a_history_from_which_a_rejected_call_was_edited_away_is_answered_without_it(
     serve: Serve, agent: object, how: str
 ) -> None:
@@ -273,3 +269,32 @@ async def test_a_call_after_the_end_of_the_run_does_not_start(serve: Serve) -> N
     await asyncio.wait(leftover)
     assert isinstance(leftover[0].exception(), RunInterrupted)
     assert EFFECTS == []
+
+
+async def announce(steps: Sequence[str], input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    """Go on behind the results of the history, as agents of frameworks do, with a model that has one id for all."""
+    for step in steps[sum(isinstance(message, ToolMessage) for message in input.messages) :]:
+        arguments = {"amount": int(step.split()[1])}
+        yield ToolCallStartEvent(tool_call_id="c", tool_call_name="pay")
+        yield ToolCallArgsEvent(tool_call_id="c", delta=json.dumps(arguments))
+        yield ToolCallEndEvent(tool_call_id="c")
+        content = await ctx.call_tool("pay", arguments, call_id="c")
+        yield ToolCallResultEvent(message_id=ctx.new_id(), tool_call_id="c", content=content)
+    yield "done"
+
+
+@pytest.mark.parametrize("policy", [POLICY, "[]"], ids=["in runs of their own", "in one run"])
+async def test_calls_for_which_a_model_uses_one_id_have_an_id_each_in_the_history(policy: str) -> None:
+    EFFECTS.clear()
+    steps = ["pay 1", "pay 2", "pay 3"]
+    service = make_service(partial(announce, steps), Settings(tool_policy=policy), tools={"pay": turns.pay})
+    client = Client(asks(service))
+    await client.send("go")
+    await answer_all(client, "together")
+    messages = await service.threads.messages_since(caller(), client.thread_id, lambda _: False)
+    made = {call.id: call.function.arguments for each in messages for call in calls_of(each)}
+    results = {each.tool_call_id: each.content for each in messages if isinstance(each, ToolMessage)}
+    assert (client.text, EFFECTS) == ("done", steps)
+    assert made == {"c": '{"amount": 1}', "c--2": '{"amount": 2}', "c--3": '{"amount": 3}'}
+    assert results == {"c": "paid 1", "c--2": "paid 2", "c--3": "paid 3"}
+    assert [each.role for each in messages] == ["user", *["assistant", "tool"] * 3, "assistant"]

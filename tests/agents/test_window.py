@@ -85,9 +85,6 @@ def snapshot_value(bounded: RecordingWindow) -> dict[str, object]:
     return value
 
 
-# --- dropped messages -------------------------------------------------------------------------------------------------
-
-
 async def test_the_oldest_turns_go_and_the_client_is_told() -> None:
     bounded = window(8, user("u"), assistant("a", 3), user("v"), assistant("b"), user("w", 2), system="be kind")
     assert await compaction_values(bounded) == [
@@ -101,13 +98,10 @@ def test_the_cut_stays_while_a_thread_grows_by_less_than_a_step() -> None:
     assert [find_cut(history, excess, 25) for excess in (1, 10, 25, 26, 50, 51)] == [3, 3, 3, 5, 5, 8]
 
 
-# --- random histories -------------------------------------------------------------------------------------------------
-
 TOKENS = st.integers(0, 5)
 
 
 def conversations(*call_ids: str) -> st.SearchStrategy[list[Message]]:
-    """Messages in any order, whose calls and results have these ids."""
     calls = st.sampled_from(call_ids)
     return st.lists(
         st.one_of(
@@ -142,9 +136,6 @@ async def test_no_history_is_cut_where_it_must_not_be(
     there = {id(message) for message in kept}
     assert must <= there
     assert [message for message in (*begun, *brought) if id(message) in there] == kept
-
-
-# --- the snapshot -----------------------------------------------------------------------------------------------------
 
 
 async def test_a_snapshot_tells_where_the_tokens_are() -> None:

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import pytest
 from ag_ui.core import (
     BaseEvent,
     Interrupt,
@@ -17,14 +18,19 @@ from ag_ui.core import (
     RunFinishedEvent,
     RunFinishedInterruptOutcome,
     TextMessageContentEvent,
+    ToolCallResultEvent,
+    ToolMessage,
 )
 
 from agui_container import RunContext, ToolError, tool
+from agui_container.agents.gate import journal
+from agui_container.conversation.stored_parts import CUT_OFF
 from agui_container.engine.engine import Engine
 from agui_container.ports import Item, RunInterrupted
 from agui_container.protocol.errors import AppError
 from agui_container.testing import EVENT, user_input
-from tests.engine.doubles import caller
+from tests.contexts import of_type
+from tests.engine.doubles import caller, eventually
 
 EFFECTS: list[str] = []
 """Side effects of the tools, in order. Tests clear it."""
@@ -33,9 +39,11 @@ POLICY = '[{"tool_pattern": "pay", "policy": "ask"}, {"tool_pattern": "refund", 
 
 
 @tool
-def pay(amount: int) -> str:
-    """Pay an amount."""
+async def pay(amount: int) -> str:
+    """Pay an amount, and never come back if it is 0."""
     EFFECTS.append(f"pay {amount}")
+    if not amount:
+        await asyncio.Event().wait()
     return f"paid {amount}"
 
 
@@ -47,9 +55,11 @@ def refund(amount: int) -> str:
 
 
 @tool
-def look(amount: int) -> str:
-    """Look something up, which needs no approval."""
+async def look(amount: int) -> str:
+    """Look something up, which needs no approval, and never come back the first time that it is 0."""
     EFFECTS.append(f"look {amount}")
+    if not amount and EFFECTS.count("look 0") == 1:
+        await asyncio.Event().wait()
     return f"looked {amount}"
 
 
@@ -70,7 +80,6 @@ ORDERS: dict[str, tuple[Step, ...]] = {
     "a question between": ("look 1", "ask", "pay 2", "ask", "refund 3"),
     "equal calls and a question": ("look 1", "look 1", "pay 2", "ask"),
 }
-"""Steps of a turn."""
 
 
 async def take(step: Step, at: int, input: RunAgentInput, ctx: RunContext) -> str:
@@ -133,7 +142,6 @@ def in_a_group(steps: Sequence[Step]) -> Callable[[RunAgentInput, RunContext], A
 
 
 AGENTS = {"in order": in_order, "gathered": gathered, "in a thread": in_a_thread, "in a group": in_a_group}
-"""Kinds of agents."""
 
 # --- people -----------------------------------------------------------------------------------------------------------
 
@@ -154,14 +162,7 @@ def asks(service: Engine) -> Ask:
 
 @dataclass
 class Client:
-    """A client of one thread.
-
-    Attributes:
-        ask: the server.
-        thread_id: id of the thread.
-        events: the events of the last run.
-        questions: ids of all interrupts that were asked, each time that a run asked for them first.
-    """
+    """A client of one thread. ``questions`` are the ids of all interrupts that were asked."""
 
     ask: Ask
     thread_id: str = field(default_factory=lambda: str(uuid.uuid4()))
@@ -198,6 +199,11 @@ class Client:
         return "".join(event.delta for event in self.events if isinstance(event, TextMessageContentEvent))
 
 
+@dataclass(kw_only=True)
+class ServedClient(Client):
+    service: Engine
+
+
 def entry(interrupt: Interrupt, how: str) -> ResumeEntry:
     if how == "cancelled":
         return ResumeEntry(interrupt_id=interrupt.id, status="cancelled")
@@ -208,7 +214,6 @@ def entry(interrupt: Interrupt, how: str) -> ResumeEntry:
 
 
 WAYS = ("together", "one by one", "reversed", "denied", "edited", "cancelled", "resent")
-"""Ways to answer."""
 
 
 async def answer_all(client: Client, way: str, restarted: Callable[[], Awaitable[Ask]] | None = None) -> None:
@@ -252,6 +257,41 @@ async def resume_when_free(tab: Client, entries: Sequence[ResumeEntry]) -> None:
     while not tab.events or tab.outcome == "THREAD_BUSY":
         await tab.resume(entries)
         await asyncio.sleep(0)
+
+
+async def cut_off(client: ServedClient, how: str) -> None:
+    """Approve a payment of 0, end its run by a cancel or by a run that interrupts it, and send the answer again."""
+    await client.send("pay 0")
+    answers = [entry(interrupt, "together") for interrupt in client.waiting]
+    run = asyncio.create_task(client.resume(answers))
+    await eventually(lambda: "pay 0" in EFFECTS)
+    asked: Sequence[Interrupt] = ()
+    if how == "interrupt":
+        other = Client(client.ask, client.thread_id)
+        await other.send("once more", {"onBusy": "interrupt"})
+        asked = other.waiting
+    else:
+        await client.service.runs.cancel(caller(), client.thread_id, None)
+    await run
+    assert client.outcome == "cancelled"
+    assert [event.content for event in of_type(client.events, ToolCallResultEvent)] == [CUT_OFF]
+    await client.resume(answers)
+    assert (client.waiting, EFFECTS) == (asked, ["pay 0"])
+    messages = await client.service.threads.messages_since(caller(), client.thread_id, lambda _: False)
+    assert [message.content for message in messages if isinstance(message, ToolMessage)] == [CUT_OFF]
+
+
+async def answer_when_forgotten(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answer, and once more when the journal has forgotten the turn. Nothing is run then."""
+    answers = [entry(interrupt, "together") for interrupt in client.waiting]
+    monkeypatch.setattr(journal, "LIFETIME", 0.0)
+    await client.resume(answers)
+    effects = list(EFFECTS)
+    assert client.outcome == "success"
+    await client.resume(answers)
+    assert (client.outcome, client.text, EFFECTS) == ("VALIDATION_ERROR", "", effects)
+    await client.resume([ResumeEntry(interrupt_id=each.interrupt_id, status="cancelled") for each in answers])
+    assert (client.outcome, client.text, EFFECTS) == ("success", "", effects)
 
 
 def expected_effects(steps: Sequence[Step], way: str) -> list[str]:

@@ -11,7 +11,6 @@ from tests.secret_search import planted
 
 
 async def principal_agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[str]:
-    """Say for whom the run is."""
     principal = ctx.caller.principal
     assert principal is not None
     yield f"{principal.issuer} {principal.subject} {principal.claims['tenant']}"
@@ -21,22 +20,18 @@ HEADERS = (
     *("authorization", "workloadaccesstoken", "x-amz-bedrock-agentcore-identity-wat", "oauth2callbackurl"),
     *("x-api-key", "x-amzn-bedrock-agentcore-runtime-custom-key"),
 )
-"""Headers with secrets, which an agent may see."""
 
 
 def digest(headers: Mapping[str, str]) -> str:
-    """A digest of the headers with secrets, in order."""
     return sha256("\n".join(headers.get(name, "") for name in HEADERS).encode()).hexdigest()
 
 
 def show_all_lines() -> None:
-    """Turn on the debug lines of every library."""
     for name in ("", *list(logging.root.manager.loggerDict)):
         logging.getLogger(name).setLevel(logging.DEBUG)
 
 
 async def secretive_agent(run_input: RunAgentInput, ctx: RunContext) -> AsyncIterator[str]:
-    """Tell a digest of the headers, log the context, and fail if asked to."""
     show_all_lines()
     ctx.logger.debug("called by %r in %r", ctx.caller, ctx)
     yield digest(ctx.caller.headers)
@@ -54,7 +49,6 @@ AGENTCORE_HEADERS = {
     "tracestate": "vendor=1",
     "baggage": "a=b",
 }
-"""Headers that AgentCore sends."""
 
 
 async def header_agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[str]:

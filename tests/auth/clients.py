@@ -17,14 +17,7 @@ NUMBERS = count(1)
 
 @dataclass(frozen=True, slots=True)
 class RequestResult:
-    """The end of a request.
-
-    Attributes:
-        code: empty for a run that has succeeded, or the code of the error.
-        status: the HTTP status.
-        challenge: value of ``WWW-Authenticate``.
-        message: text of the error.
-    """
+    """The end of a request. ``code`` is empty for a run that has succeeded."""
 
     code: str
     status: int
@@ -39,13 +32,11 @@ Ask = Callable[[str, Mapping[str, str]], Awaitable[RequestResult]]
 
 
 def question() -> Json:
-    """A run input with ids of its own."""
     number = next(NUMBERS)
     return ask(thread=f"thread-{number}", run=f"run-{number}", text="stream 1")
 
 
 async def over_sse(url: str, headers: Mapping[str, str]) -> RequestResult:
-    """Ask with ``POST /invocations``."""
     async with http_client(url) as http:
         response = await http.post("/invocations", json=question(), headers=headers)
     last = events_of(response.content)[-1]
@@ -54,7 +45,6 @@ async def over_sse(url: str, headers: Mapping[str, str]) -> RequestResult:
 
 
 async def over_ws(url: str, headers: Mapping[str, str]) -> RequestResult:
-    """Ask on a socket of its own."""
     try:
         async with socket_to(url, additional_headers=headers) as socket:
             await send(socket, question())

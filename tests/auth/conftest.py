@@ -24,14 +24,7 @@ DESCRIPTORS = 1_000
 
 @dataclass
 class Guarded:
-    """A server that asks for tokens.
-
-    Attributes:
-        app: its application.
-        url: where it is.
-        issuer: whose tokens it takes.
-        clock: its time, and the issuer's.
-    """
+    """A server that asks for tokens of ``issuer``, whose clock is its own."""
 
     app: FastAPI
     url: str
@@ -43,29 +36,23 @@ class Guarded:
         return self.issuer.token(subject, **{"aud": AUDIENCE, **claims})
 
     async def ask(self, transport: str, token: str | None) -> RequestResult:
-        """Ask for a run with this token."""
         return await ASK[transport](self.url, authorization(token))
 
     async def get(self, path: str, token: str | None = None) -> httpx.Response:
-        """Read a path with this token."""
         async with http_client(self.url) as http:
             return await http.get(path, headers=authorization(token))
 
 
 def authorization(token: str | None) -> dict[str, str]:
-    """The header that carries a token."""
     return {} if token is None else {"authorization": f"Bearer {token}"}
 
 
 class Guard(Protocol):
-    """Start a server with these settings besides those of tokens."""
-
     async def __call__(self, **settings: Any) -> Guarded: ...  # noqa: ANN401 - the fields of Settings
 
 
 @pytest.fixture
 async def issuer() -> AsyncIterator[TestIssuer]:
-    """An issuer that listens."""
     issuer = TestIssuer()
     async with listening(issuer.scripted_app()) as url:
         issuer.url = url
@@ -75,7 +62,6 @@ async def issuer() -> AsyncIterator[TestIssuer]:
 
 @pytest.fixture
 async def guard(issuer: TestIssuer) -> AsyncIterator[Guard]:
-    """A maker of servers, which are stopped after the test."""
     async with AsyncExitStack() as stack:
 
         async def guard(**settings: Any) -> Guarded:  # noqa: ANN401 - as above
@@ -100,6 +86,5 @@ async def guarded(guard: Guard) -> Guarded:
 
 @pytest.fixture(params=["sse", "ws"])
 def transport(request: pytest.FixtureRequest) -> str:
-    """Each transport."""
     name: str = request.param
     return name

@@ -17,13 +17,7 @@ AUDIENCE = "my-agent"
 
 
 class TestIssuer(LocalIssuer):
-    """An issuer whose answers a test decides.
-
-    Attributes:
-        asked: paths of the requests that came.
-        answers: the answer at a path, where it is not the usual one.
-        is_awake: while it is clear, requests wait.
-    """
+    """An issuer whose answers a test decides. While it is not ``is_awake``, requests wait."""
 
     __test__ = False  # not a class of tests
 
@@ -39,19 +33,15 @@ class TestIssuer(LocalIssuer):
         return remember_token(super().token(subject, **claims))
 
     def answer(self, path: str, content: object, status: int = 200) -> None:
-        """Answer with this JSON from now on."""
         self.answers[path] = JSONResponse(content, status)
 
     def tell(self, **members: object) -> None:
-        """Change members of the discovery document."""
         self.answer("/.well-known/openid-configuration", {**self.discovery_document(), **members})
 
     def publish(self, *keys: Mapping[str, object]) -> None:
-        """Publish these keys in place of its own."""
         self.answer("/keys", {"keys": keys})
 
     def scripted_app(self) -> ASGIApp:
-        """The application, with the test's answers before its own."""
         usual = self.app()
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:

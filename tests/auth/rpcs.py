@@ -15,7 +15,6 @@ from tests.engine.doubles import WAIT
 
 
 def rpcs_of(app: FastAPI) -> list[str]:
-    """The paths of all rpcs."""
     service = app.state.service
     options = GrpcOptions(1_000, by_session=True, origins=(), authentication=NO_AUTHENTICATION, limits_by_session=False)
     server = build_server(service, options, [protocol.load() for protocol in grpc_protocols(Settings())])

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
+from agui_container.log_values import format_fields
 from agui_container.main import build_app
-from agui_container.runtime.log_values import format_fields
 from agui_container.server.run import warn_if_shared
 from agui_container.settings import Auth, Scope, Settings, SettingsError
 from tests.auth.issuer import AUDIENCE
@@ -28,6 +28,11 @@ JWT = {"auth": Auth.JWT, "auth_discovery_url": URL}
 def test_settings_that_do_not_belong_together_stop_the_start(settings: dict[str, object], message: str) -> None:
     with pytest.raises(SettingsError, match=f"^{message}"):
         build_app(Settings.model_validate(settings))
+
+
+def test_tokens_of_principals_say_that_there_are_none(caplog: pytest.LogCaptureFixture) -> None:
+    build_app(Settings(principal_tokens=1))
+    assert "AGUI_PRINCIPAL_TOKENS has no effect" in caplog.text
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "agent.example", ""])  # noqa: S104 - not bound

@@ -45,7 +45,6 @@ REQUESTS: Mapping[str, tuple[bytes, grpc.StatusCode]] = {
 
 @pytest.fixture
 async def everything(guard: Guard) -> Guarded:
-    """A server with a run of Alice."""
     guarded = await guard(run_timeout=100_000)
     async with http_client(guarded.url, authorization(guarded.token("alice"))) as http:
         await http.post("/invocations", json=ask(thread="done", run="done", text=SECRET))
@@ -53,7 +52,6 @@ async def everything(guard: Guard) -> Guarded:
 
 
 def closed_rpcs(guarded: Guarded) -> list[str]:
-    """Return the paths of the rpcs that ask for a token."""
     return [path for path in rpcs_of(guarded.app) if not path.strip("/").startswith(OPEN_SERVICES)]
 
 

@@ -1,18 +1,23 @@
-"""The documents of an issuer: keys that are used and skipped, and documents that cannot be read."""
+"""The documents and keys of an issuer: what verifies a token, what is skipped, and documents that cannot be read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from jwt import PyJWK
-from jwt.algorithms import RSAAlgorithm
+from jwt.algorithms import OKPAlgorithm, RSAAlgorithm
 from starlette.responses import Response
 
 from agui_container.auth import issuer as documents
 from agui_container.auth.issuer import IssuerClient, IssuerFailure, check_safe, fetch_endpoints
 from agui_container.protocol.errors import AppError, ErrorCode
-from tests.auth.issuer import TestIssuer
-from tests.engine.doubles import FakeClock, Json
+from tests.auth.conftest import Guarded
+from tests.auth.issuer import AUDIENCE, TestIssuer
+from tests.auth.test_tokens import SERVED, check
+from tests.engine.doubles import START, FakeClock, Json
+from tests.secret_search import remember_token
 
 pytestmark = pytest.mark.wire
 
@@ -30,7 +35,6 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def find_keys(issuer: TestIssuer, *keys: Json) -> Sequence[PyJWK]:
-    """The keys that are used of those that the issuer publishes."""
     issuer.publish(*keys)
     return (await IssuerClient(issuer.discovery_url, FakeClock().time).find(None)).keys
 
@@ -39,9 +43,6 @@ async def failure(url: str) -> str:
     with pytest.raises(IssuerFailure) as failed:
         await fetch_endpoints(url)
     return str(failed.value)
-
-
-# --- keys -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -69,8 +70,6 @@ async def test_a_key_that_cannot_be_used_is_skipped(issuer: TestIssuer, key: Jso
     with pytest.raises(AppError):
         await find_keys(issuer, key)
 
-
-# --- documents --------------------------------------------------------------------------------------------------------
 
 DISCOVERY = "/.well-known/openid-configuration"
 
@@ -120,3 +119,39 @@ def test_a_remote_issuer_cannot_name_keys_on_this_machine(url: str) -> None:
     with pytest.raises(IssuerFailure, match="is neither https nor on the machine of both"):
         check_safe(url, "https://issuer.example/x")
     check_safe("https://keys.example/x", "https://issuer.example/x")
+
+
+ED25519, OTHER = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+
+
+def okp(key: Ed25519PrivateKey, **members: object) -> Json:
+    return {**OKPAlgorithm.to_jwk(key.public_key(), as_dict=True), **members}
+
+
+def signed(guarded: Guarded, key: Ed25519PrivateKey, **header: str) -> str:
+    claims = {"iss": guarded.issuer.url, "sub": "alice", "aud": AUDIENCE, "exp": START + 60}
+    return remember_token(jwt.encode(claims, key, "EdDSA", dict(header)))
+
+
+KEYS: dict[str, tuple[Sequence[Json], Mapping[str, str]]] = {
+    "neither has an id": ([okp(OTHER), okp(ED25519)], {}),
+    "the token has no id": ([okp(OTHER, kid="a"), okp(ED25519, kid="b")], {}),
+    "the keys have no id": ([okp(OTHER), okp(ED25519)], {"kid": "b"}),
+    "two keys have one id": ([okp(OTHER, kid="b"), okp(ED25519, kid="b")], {"kid": "b"}),
+}
+
+
+@pytest.mark.parametrize(("keys", "header"), KEYS.values(), ids=KEYS)
+async def test_a_token_is_verified_with_each_key_that_fits(
+    guarded: Guarded, keys: Sequence[Json], header: Mapping[str, str]
+) -> None:
+    guarded.issuer.publish(*keys)
+    check(await guarded.ask("sse", signed(guarded, ED25519, **header)), "sse", "", SERVED)
+    reply = await guarded.ask("sse", signed(guarded, Ed25519PrivateKey.generate(), **header))
+    assert reply.code == "UNAUTHORIZED"
+
+
+async def test_a_token_that_names_another_key_is_not_verified(guarded: Guarded) -> None:
+    guarded.issuer.publish(okp(ED25519, kid="a"))
+    reply = await guarded.ask("sse", signed(guarded, ED25519, kid="b"))
+    assert (reply.code, reply.message) == ("UNAUTHORIZED", "The token is signed with an unknown key.")

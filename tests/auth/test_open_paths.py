@@ -23,7 +23,6 @@ IDS = {"name": "app.js", "path": "x", "index": "0"}
 
 
 def address(route: Route, **ids: str) -> str:
-    """The route's path with ids in it."""
     path = route.path
     for name in route.param_convertors:
         value = ids.get(name, IDS.get(name, "x"))
@@ -32,7 +31,6 @@ def address(route: Route, **ids: str) -> str:
 
 
 def requests_to(routes: list[BaseRoute]) -> Iterator[tuple[str, Route]]:
-    """Each method of each HTTP route."""
     for route in routes:
         assert isinstance(route, Route | WebSocketRoute)
         if isinstance(route, Route):
@@ -42,7 +40,6 @@ def requests_to(routes: list[BaseRoute]) -> Iterator[tuple[str, Route]]:
 
 @pytest.fixture
 async def everything(guard: Guard) -> Guarded:
-    """A server with all that can be served."""
     return await guard(roboto=True, metrics=True)
 
 

@@ -39,7 +39,6 @@ WITHOUT_IDS = {"capabilities", "files.put", "ping", "runs.list", "threads.list"}
 
 @pytest.fixture
 async def everything(guard: Guard) -> Guarded:
-    """A server with all that can be served, and with a tool that asks for approval."""
     return await guard(roboto=True, tool_policy=POLICY)
 
 
@@ -62,7 +61,6 @@ async def alices(everything: Guarded) -> dict[str, str]:
 
 
 async def view(guarded: Guarded) -> list[object]:
-    """All that Alice sees of hers."""
     async with http_client(guarded.url, authorization(guarded.token("alice"))) as http:
         paths = (
             "/threads/done",
@@ -77,14 +75,12 @@ async def view(guarded: Guarded) -> list[object]:
 
 
 async def check_untouched(guarded: Guarded, before: list[object]) -> None:
-    """Check that Alice's data is unchanged and her run is still open."""
     assert await view(guarded) == before
     run = (await guarded.get("/runs/open", guarded.token("alice"))).json()
     assert run["status"] == "running"
 
 
 def code_of(response: httpx.Response) -> str:
-    """The code in any form of an error."""
     text = response.text
     return next((code for code in NOT_FOUND if f'"{code}"' in text), text)
 
@@ -151,6 +147,12 @@ async def test_the_ids_of_a_run_begin_another_run_for_another_principal(
         assert "4712" not in response.text
         assert len((await http.get("/threads/done")).json()["messages"]) == 2
     await check_untouched(everything, before)
+
+
+async def test_each_principal_has_tokens_of_its_own(guard: Guard) -> None:
+    guarded = await guard(principal_tokens=1)
+    results = [await guarded.ask("sse", guarded.token(name)) for name in ("alice", "alice", "bob")]
+    assert [result.code for result in results] == ["", "RATE_LIMIT_EXCEEDED", ""]
 
 
 async def test_an_agent_is_told_the_principal(guard: Guard) -> None:

@@ -45,13 +45,6 @@ TRACE = {"traceparent": f"00-{'c' * 32}-{'d' * 16}-01", "x-amzn-bedrock-agentcor
 
 @dataclass
 class LeakCheck:
-    """A server, the secrets that were sent to it, and all its responses.
-
-    Attributes:
-        secrets: what must be nowhere.
-        replies: bodies and headers of all responses.
-    """
-
     server: ServerProcess
     issuer: str
     store: Path
@@ -61,7 +54,6 @@ class LeakCheck:
 
     @property
     def url(self) -> str:
-        """The address of the server."""
         return f"http://127.0.0.1:{self.server.port}"
 
     def token(self, **claims: str) -> str:
@@ -71,11 +63,9 @@ class LeakCheck:
         return remember_token(token)
 
     def headers(self, token: str) -> dict[str, str]:
-        """All planted headers, with this token."""
         return {**PLANTED, **TRACE, "authorization": f"Bearer {token}"}
 
     def leaks(self) -> list[str]:
-        """Each secret that was found, and where."""
         self.server.stop()
         places = {
             "log": "\n".join(self.server.log),
@@ -121,7 +111,6 @@ async def over_http(scene: LeakCheck, token: str) -> None:
 
 
 def whole(response: httpx.Response) -> list[str]:
-    """Headers and body of a response."""
     return [str(response.headers), response.text]
 
 

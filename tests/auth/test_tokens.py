@@ -80,7 +80,6 @@ def with_secret(claims: Mapping[str, object], secret: bytes, key_id: str) -> str
 
 
 def forged(guarded: Guarded) -> dict[str, str]:
-    """Tokens that the issuer has not signed."""
     claims = {"iss": guarded.issuer.url, "sub": "alice", "aud": AUDIENCE, "exp": START + 60}
     key_id = jwt.get_unverified_header(guarded.token())["kid"]
     key_set = guarded.issuer.key_set()["keys"]

@@ -53,7 +53,6 @@ class RunStream(ABC):
         raise AssertionError(f"the stream ended without {event_type}")
 
     async def rest(self) -> list[Json]:
-        """Return all further events."""
         events: list[Json] = []
         while (event := await self.next()) is not None:
             events.append(event)
@@ -80,14 +79,6 @@ class RunStream(ABC):
 
 
 class Client(ABC):
-    """A client of one server.
-
-    Args:
-        service: the server's engine, for tests of what no client can see.
-        clock: the server's time.
-        headers: what every request carries.
-    """
-
     transport: str
 
     def __init__(self, service: Engine, clock: FakeClock, headers: dict[str, str] | None = None) -> None:
@@ -109,11 +100,9 @@ class Client(ABC):
         """Send a command and return its answer. Raises ``Refused``."""
 
     async def run(self, body: Json | str) -> list[Json]:
-        """Start a run and return all of its events."""
         return await (await self.start(body)).rest()
 
     async def attach(self, thread: str | None, run: str | None, after: int | None = None) -> RunStream:
-        """Read a run that exists."""
         fields = {"threadId": thread, "runId": run, "after": after}
         given = {name: value for name, value in fields.items() if value is not None}
         return await self.start({"command": {"type": "attach", **given}})
@@ -124,7 +113,6 @@ class Client(ABC):
         return await self.command({"command": {"type": "cancel", **given}})
 
     async def close(self) -> None:
-        """Drop all connections."""
         for stream in self.streams:
             await stream.close()
 
@@ -143,7 +131,6 @@ def types(events: Sequence[Json]) -> list[str]:
 
 
 def text(events: Sequence[Json]) -> str:
-    """Return the text of all messages."""
     return "".join(event["delta"] for event in events if event["type"] == "TEXT_MESSAGE_CONTENT")
 
 
@@ -154,5 +141,4 @@ def outcome(events: Sequence[Json]) -> str:
 
 
 def custom_values(events: Sequence[Json], name: str) -> list[Json]:
-    """Return the values of the CUSTOM events of this name."""
     return [event["value"] for event in events if event["type"] == "CUSTOM" and event["name"] == name]

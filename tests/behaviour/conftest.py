@@ -1,9 +1,9 @@
-"""The assistant, wired from settings as in production: with the offline model, and over wires with every model.
+"""The assistant, wired from settings as in production: with the offline model, and over a wire with one on Bedrock.
 
 Dialogues reach it, or an agent of a test's own, over every protocol.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +22,7 @@ from tests.behaviour.approval_tools import POLICY, TOOLS
 from tests.behaviour.client import Client
 from tests.behaviour.conversations import ClientThread
 from tests.behaviour.dialogues import AguiDialogue, Dialogue
-from tests.behaviour.fake_models import ConfiguredModel, FakeBedrock, FakeOffline, FakeOpenAI
+from tests.behaviour.fake_models import ConfiguredModel, FakeBedrock, FakeOffline
 from tests.behaviour.inprocess import InProcess
 from tests.behaviour.over_grpc import GRPC_PROTOCOLS, dialogue_over
 from tests.behaviour.over_platform import PLATFORM_WAYS, behind_platform
@@ -34,8 +34,7 @@ from tests.models.bedrock.doubles import as_nobody
 from tests.server.sockets.process import announced
 
 IN_PROCESS = "offline-inprocess"
-ON_WIRES = ["offline-ws", "bedrock-sse", "openai-sse"]
-"""Each model, and each transport."""
+ON_WIRES = ["offline-ws", "bedrock-sse"]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -52,14 +51,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 class ConnectModel(Protocol):
-    """Build a server with the assistant and begin a conversation."""
-
     async def __call__(self, **settings: Any) -> ClientThread: ...  # noqa: ANN401 - the fields of Settings
 
 
 @pytest.fixture(scope="session")
 def reasoner() -> Iterator[str]:
-    """A model server in a process of its own."""
     with announced("-m", "tests.models.reasoning_server.server") as port:
         yield f"http://127.0.0.1:{port}"
 
@@ -70,31 +66,35 @@ def boto() -> object:
     return botocore.session.get_session()
 
 
+NewBedrock = Callable[[], FakeBedrock]
+
+
+@pytest.fixture
+def new_bedrock(reasoner: str, boto: object, monkeypatch: pytest.MonkeyPatch) -> NewBedrock:
+    as_nobody(monkeypatch)
+    monkeypatch.setattr("boto3.session.Session", partial(Session, botocore_session=boto))
+    return partial(FakeBedrock, reasoner)
+
+
 @pytest.fixture
 def way(request: pytest.FixtureRequest) -> str:
-    """A model and a transport."""
     chosen: str = request.param
     return chosen
 
 
 @pytest.fixture
 def model(way: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ConfiguredModel:
-    """The model."""
     if way.startswith("offline"):
         offline = FakeOffline()
         monkeypatch.setattr("agui_container.models.offline.OfflineModel", lambda: offline.model)
         return offline
-    url: str = request.getfixturevalue("reasoner")
-    if way.startswith("openai"):
-        return FakeOpenAI(url)
-    as_nobody(monkeypatch)
-    monkeypatch.setattr("boto3.session.Session", partial(Session, botocore_session=request.getfixturevalue("boto")))
-    return FakeBedrock(url)
+    made: ConfiguredModel = request.getfixturevalue("new_bedrock")()
+    return made
 
 
 @pytest.fixture
 async def connect_model(way: str, model: ConfiguredModel) -> AsyncIterator[ConnectModel]:
-    """One test body with every model and on every transport."""
+    """One test body with each model and on each transport."""
     async with AsyncExitStack() as stack:
 
         async def connect_model(**settings: Any) -> ClientThread:  # noqa: ANN401 - the fields of Settings
@@ -106,7 +106,6 @@ async def connect_model(way: str, model: ConfiguredModel) -> AsyncIterator[Conne
 
 @pytest.fixture
 async def thread(connect_model: ConnectModel) -> ClientThread:
-    """A conversation with default settings."""
     return await connect_model()
 
 
@@ -133,11 +132,7 @@ PROTOCOLS = ["sse", "ws", *GRPC_PROTOCOLS]
 
 @dataclass
 class Site:
-    """A server that is reached over one protocol.
-
-    Attributes:
-        protocol: its name.
-    """
+    """A server that is reached over one protocol."""
 
     protocol: str
     service: Engine

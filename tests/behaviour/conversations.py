@@ -12,7 +12,6 @@ from tests.behaviour.fake_models import ConfiguredModel
 from tests.engine.doubles import Json
 
 PAINT: Json = {"name": "paint", "description": "Paint a wall.", "parameters": {"type": "object"}}
-"""A tool of the client's."""
 
 THREADS = count(1)
 
@@ -29,7 +28,6 @@ class ClientThread:
     runs: int = 0
 
     def body(self, said: str | None = None, **fields: Any) -> Json:  # noqa: ANN401 - as in JSON
-        """Return the input of the next run."""
         self.runs += 1
         if said is not None:
             self.messages.append({"id": f"user-{self.runs}", "role": "user", "content": said})
@@ -37,7 +35,6 @@ class ClientThread:
         return {**ids, "protocolVersion": PROTOCOL_VERSION, "messages": self.messages, "tools": self.tools, **fields}
 
     async def start(self, said: str) -> RunStream:
-        """Begin a run."""
         return await self.client.start(self.body(said))
 
     async def say(self, said: str | None = None, **fields: Any) -> list[Json]:  # noqa: ANN401 - as in JSON
@@ -47,15 +44,12 @@ class ClientThread:
         return events
 
     async def resume(self, *answers: Json) -> list[Json]:
-        """Send a run that answers interrupts."""
         return await self.say(resume=list(answers))
 
     def result(self, call: str, content: str) -> None:
-        """Append the result of a call that the client has run."""
         self.messages.append({"id": f"result-{call}", "role": "tool", "toolCallId": call, "content": content})
 
     def keep(self, events: Sequence[Json]) -> None:
-        """Add a run's messages to the history."""
         for event in events:
             match event["type"]:
                 case "REASONING_MESSAGE_START" | "TEXT_MESSAGE_START":
@@ -94,31 +88,25 @@ class ClientThread:
 
 
 def owner(event: Json) -> Json:
-    """Return the subagent that an event belongs to."""
     return {name: event[name] for name in ("subagentRunId",) if name in event}
 
 
 def results(events: Sequence[Json]) -> list[str]:
-    """Return the contents of the tools' results."""
     return [event["content"] for event in events if event["type"] == "TOOL_CALL_RESULT"]
 
 
 def calls(events: Sequence[Json]) -> dict[str, str]:
-    """Return the ids of the calls that were begun, by name."""
     return {event["toolCallName"]: event["toolCallId"] for event in events if event["type"] == "TOOL_CALL_START"}
 
 
 def interrupts(events: Sequence[Json]) -> list[Json]:
-    """Return the interrupts of a run's last event."""
     found: list[Json] = events[-1].get("outcome", {}).get("interrupts", [])
     return found
 
 
 def answer(interrupt: Json, **payload: object) -> Json:
-    """Return an answer to an interrupt."""
     return {"interruptId": interrupt["id"], "status": "resolved", "payload": payload}
 
 
 def cancelled_answer(interrupt: Json) -> Json:
-    """Return the answer that cancels an interrupt."""
     return {"interruptId": interrupt["id"], "status": "cancelled"}

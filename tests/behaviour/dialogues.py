@@ -34,16 +34,7 @@ class PendingCall:
 
 @dataclass
 class Reply:
-    """The messages of the server since the client's last message.
-
-    Attributes:
-        texts: the pieces of its text.
-        end: how it ended.
-        error: the message of an error, for people.
-        code: the error's code, where the protocol has one.
-        asked: the calls that wait for the client.
-        messages: everything that was received.
-    """
+    """The messages of the server since the client's last message. ``code`` is None where the protocol has none."""
 
     texts: list[str] = field(default_factory=list)
     reasoning: str = ""
@@ -55,22 +46,15 @@ class Reply:
 
     @property
     def text(self) -> str:
-        """The text."""
         return "".join(self.texts)
 
     @property
     def received(self) -> str:
-        """All output, as text."""
         return "".join(map(str, self.messages))
 
 
 class Dialogue(ABC):
-    """A client of one thread.
-
-    Attributes:
-        service: the server's engine; None where the server is another process.
-        model: name of the model that the client chooses, where the protocol has a choice; empty for the server's.
-    """
+    """A client of one thread. ``service`` is None where the server is another process."""
 
     def __init__(self, service: Engine | None, thread: str) -> None:
         self.service = service
@@ -126,8 +110,6 @@ class Dialogue(ABC):
 
 
 class AguiDialogue(Dialogue):
-    """A thread over a transport of AG-UI."""
-
     def __init__(self, client: Client, thread: str) -> None:
         super().__init__(client.service, thread)
         self._client = client

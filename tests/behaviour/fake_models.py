@@ -1,11 +1,10 @@
-"""The models that an assistant can have, each named by settings: the offline one, and it again behind each wire."""
+"""The models of an assistant, each named by settings: the offline one, and it again behind Bedrock's wire."""
 
 import json
 from abc import ABC, abstractmethod
 from itertools import count
 
 from tests.engine.doubles import Json, wait_for_event
-from tests.models.reasoning_server.server import KEY
 from tests.models.reasoning_server.watched_model import WatchedModel, prompts_as_json
 from tests.sse import http_client
 
@@ -30,8 +29,6 @@ class ConfiguredModel(ABC):
 
 
 class FakeOffline(ConfiguredModel):
-    """``AGUI_MODEL=offline``."""
-
     def __init__(self) -> None:
         self.model = WatchedModel()
         self.settings = {"model": "offline"}
@@ -44,12 +41,14 @@ class FakeOffline(ConfiguredModel):
         await wait_for_event(self.model.idle)
 
 
-class ServedModel(ConfiguredModel):
-    """A model of the reasoning server at ``url``."""
+class FakeBedrock(ConfiguredModel):
+    signs_reasoning = True
 
-    def __init__(self, url: str, name: str) -> None:
+    def __init__(self, url: str) -> None:
         self.url = url
-        self.name = name
+        self.name = f"test.reasoner-{next(NUMBERS)}"
+        self.settings = {"model": f"bedrock:{self.name}", "model_options": json.dumps({"endpoint_url": url})}
+        self.labels = {"provider": "bedrock", "model": self.name}
 
     async def prompts(self) -> list[Json]:
         async with http_client(self.url) as http:
@@ -59,28 +58,3 @@ class ServedModel(ConfiguredModel):
     async def wait_idle(self) -> None:
         async with http_client(self.url) as http:
             await http.get(f"/idle/{self.name}")
-
-
-class FakeBedrock(ServedModel):
-    """``AGUI_MODEL=bedrock:…``."""
-
-    signs_reasoning = True
-
-    def __init__(self, url: str) -> None:
-        super().__init__(url, f"test.reasoner-{next(NUMBERS)}")
-        self.settings = {"model": f"bedrock:{self.name}", "model_options": json.dumps({"endpoint_url": url})}
-        self.labels = {"provider": "bedrock", "model": self.name}
-
-
-class FakeOpenAI(ServedModel):
-    """``AGUI_MODEL=openai:…``."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__(url, f"reasoner-{next(NUMBERS)}")
-        self.settings = {
-            "model": f"openai:{self.name}",
-            "openai_base_url": f"{url}/v1",
-            "openai_api_key": KEY,
-            "model_options": json.dumps({"reasoning_field": "reasoning_content"}),
-        }
-        self.labels = {"provider": "openai-compatible", "model": self.name}

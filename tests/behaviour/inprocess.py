@@ -18,8 +18,6 @@ from tests.engine.doubles import FakeClock, Json
 
 
 class ReaderStream(RunStream):
-    """A reader's batches, one event at a time."""
-
     def __init__(self, service: Engine, reader: Subscription) -> None:
         super().__init__(service)
         self._reader = reader
@@ -42,8 +40,6 @@ class ReaderStream(RunStream):
 
 
 class InProcess(Client):
-    """A client without a transport."""
-
     transport = "inprocess"
 
     def __init__(

@@ -25,8 +25,6 @@ Out = TypeVar("Out", bound=Message)
 
 
 class ClientCall(Generic[Out, In]):
-    """One bidirectional call."""
-
     def __init__(self, method: StreamStreamMethod[Out, In], metadata: Mapping[str, str]) -> None:
         self._stack = contextlib.AsyncExitStack()
         self._stream: ClientStream[Out, In] = method.open(metadata=dict(metadata))
@@ -40,7 +38,6 @@ class ClientCall(Generic[Out, In]):
         await self._stream.send_message(message)
 
     async def end(self) -> None:
-        """Send no more messages."""
         await self._stream.end()
 
     async def receive(self) -> In | None:
@@ -58,12 +55,10 @@ class ClientCall(Generic[Out, In]):
 
     @property
     def code(self) -> str | None:
-        """The error's code, of a call that failed."""
         raw = self._stream._stream  # noqa: SLF001 - grpclib keeps the trailers of a reset stream nowhere else
         return dict(raw.trailers or raw.headers or ()).get("agui-code")
 
     async def close(self) -> None:
-        """Drop the call."""
         if self._is_open:
             with contextlib.suppress(StreamTerminatedError):
                 await self._stream.cancel()
@@ -72,12 +67,6 @@ class ClientCall(Generic[Out, In]):
 
 
 class GrpcDialogue(Dialogue, Generic[Out, In]):
-    """A thread over a protocol of gRPC.
-
-    Attributes:
-        metadata: of every call.
-    """
-
     def __init__(
         self, service: Engine | None, thread: str, method: StreamStreamMethod[Out, In], metadata: Mapping[str, str]
     ) -> None:
@@ -89,7 +78,6 @@ class GrpcDialogue(Dialogue, Generic[Out, In]):
 
     @property
     def call(self) -> ClientCall[Out, In]:
-        """The open call."""
         if self._call is None:
             self._call = ClientCall(self._method, self.metadata)
         return self._call
@@ -137,11 +125,7 @@ class GrpcDialogue(Dialogue, Generic[Out, In]):
 
 
 class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
-    """A session of roz. The first message begins it.
-
-    Args:
-        reads_events: True for a client of release 1.0, which reads ``session_event``; False for one of 0.2.
-    """
+    """A session of roz, of release 1.0 where it ``reads_events``. The first message begins it."""
 
     def __init__(
         self, service: Engine | None, thread: str, channel: Channel, headers: Mapping[str, str], *, reads_events: bool
@@ -239,15 +223,12 @@ END = {"end_turn": SUCCESS, "cancelled": CANCELLED, "error": ERROR}
 
 
 def schema(tool: Json) -> roz.ToolSchema:
-    """A tool of the client's."""
     made = roz.ToolSchema(name=tool["name"], description=tool["description"])
     ParseDict(tool["parameters"], made.parameters_schema)
     return made
 
 
 class KontekstDialogue(GrpcDialogue[kontekst.RunCommand, kontekst.RunEvent]):
-    """Runs of kontekst, each a call of its own."""
-
     def __init__(self, service: Engine | None, thread: str, channel: Channel, headers: Mapping[str, str]) -> None:
         method = StreamStreamMethod(channel, "/kontekst.AgentService/Run", kontekst.RunCommand, kontekst.RunEvent)
         super().__init__(service, thread, method, headers)
@@ -302,7 +283,6 @@ def dialogue_over(
     headers: Mapping[str, str] = MappingProxyType({}),
     service: Engine | None = None,
 ) -> Dialogue:
-    """A client of a thread over a protocol."""
     if protocol == "kontekst":
         return KontekstDialogue(service, thread, channel, headers)
     return RozDialogue(service, thread, channel, headers, reads_events=protocol == "roz-1.0")

@@ -24,12 +24,9 @@ from tests.behaviour.server import listening, port_of
 from tests.engine.doubles import FakeClock, Json
 
 PLATFORM_WAYS = ["sse-platform", "ws-platform"]
-"""Ways of a test with the mark ``platform``."""
 
 
 class SseBehindPlatform(OverSse):
-    """``POST /runtimes/ARN/invocations``."""
-
     def __init__(self, service: Engine, clock: FakeClock, url: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(service, clock, url, {SESSION_ID: SESSION, **(headers or {})})
 
@@ -47,8 +44,6 @@ class CountedStream(WsStream):
 
 
 class WsBehindPlatform(OverWs):
-    """``/runtimes/ARN/ws``."""
-
     def __init__(self, service: Engine, clock: FakeClock, url: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(service, clock, url, {SESSION_ID: SESSION, **(headers or {})})
 

@@ -12,8 +12,6 @@ from tests.sse import http_client, stream_frames
 
 
 class SseStream(RunStream):
-    """The body of one response."""
-
     def __init__(self, service: Engine, response: httpx.Response, http: httpx.AsyncClient) -> None:
         super().__init__(service)
         self.response = response
@@ -33,8 +31,6 @@ class SseStream(RunStream):
 
 
 class OverSse(Client):
-    """``POST /invocations``."""
-
     transport = "sse"
 
     def __init__(self, service: Engine, clock: FakeClock, url: str, headers: dict[str, str] | None = None) -> None:

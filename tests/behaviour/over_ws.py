@@ -22,7 +22,6 @@ class Socket:
         await send(self.connection, body)
 
     async def event(self) -> Json:
-        """Return the next event."""
         return self.events.popleft() if self.events else await receive_frame(self.connection)
 
     async def control(self) -> Json:
@@ -71,8 +70,6 @@ class WsStream(RunStream):
 
 
 class OverWs(Client):
-    """``/ws``."""
-
     transport = "ws"
 
     def __init__(self, service: Engine, clock: FakeClock, url: str, headers: dict[str, str] | None = None) -> None:
@@ -87,13 +84,11 @@ class OverWs(Client):
         return client
 
     async def connect(self, query: str = "", **options: Any) -> ClientConnection:  # noqa: ANN401 - of ``socket_to``
-        """A new connection, which is closed with the client."""
         connection = await socket_to(self.url, f"/ws{query}", **{"additional_headers": self.headers, **options})
         self.connections.append(connection)
         return connection
 
     async def socket(self) -> Socket:
-        """A new connection for one stream."""
         return Socket(await self.connect("?cursor=1", compression=None))
 
     async def start(self, body: Json | str) -> WsStream:

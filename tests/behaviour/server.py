@@ -19,13 +19,7 @@ async def serving(
     config: uvicorn.Config | None = None,
     **options: Any,  # noqa: ANN401 - uvicorn's own options
 ) -> AsyncIterator[str]:
-    """Serve until the block ends; gives the base URL.
-
-    Args:
-        app: the application, whose runs are ended at the end.
-        config: uvicorn's configuration, where it matters.
-        options: uvicorn's options, without a configuration.
-    """
+    """Serve an application, whose runs are ended at the end of the block; gives the base URL."""
 
     async def drain() -> None:
         await app.state.service.drain(0)
@@ -35,7 +29,6 @@ async def serving(
 
 
 def port_of(url: str) -> int:
-    """Return the port in the URL of a server."""
     return int(url.rpartition(":")[2])
 
 

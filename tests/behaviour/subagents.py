@@ -37,7 +37,6 @@ def team(depth: int = 2) -> Assistant:
 
 
 def make_delegating_assistant(agent: object) -> Assistant:
-    """Return an assistant that can delegate to this agent only."""
     return Assistant(OfflineModel(), (Subagent("delegate", "Helps.", as_agent(agent, "agent")),))
 
 

@@ -35,13 +35,6 @@ async def test_strings_stream_as_one_message(connect: Connect) -> None:
     assert events[1]["role"] == "assistant"
 
 
-async def test_an_event_between_strings_ends_the_message(connect: Connect) -> None:
-    client = await connect(agent_of("one", CustomEvent(name="n", value=1), "two"))
-    events = await client.run(ask())
-    assert types(events) == ["RUN_STARTED", *MESSAGE, "CUSTOM", *MESSAGE, "RUN_FINISHED"]
-    assert len({event["messageId"] for event in events if "messageId" in event}) == 2
-
-
 @pytest.mark.wire
 async def test_the_context_says_who_asks_and_for_what(connect: Connect) -> None:
     async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
@@ -144,24 +137,6 @@ async def test_background_work_reads_the_last_state_of_its_run(connect: Connect)
     go_on.set_result(None)
     async with asyncio.timeout(WAIT):
         assert await seen == {"step": 2}
-
-
-async def test_an_agent_that_is_cut_off_reads_its_last_state(connect: Connect) -> None:
-    seen: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-
-    async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        try:
-            yield "hi"
-            await asyncio.Event().wait()
-        finally:
-            seen.set_result(ctx.state.value)
-
-    client = await connect(agent)
-    stream = await client.start(ask(state={"step": 1}))
-    await stream.until("TEXT_MESSAGE_CONTENT")
-    await client.cancel("t1", "r1")
-    async with asyncio.timeout(WAIT):
-        assert await seen == {"step": 1}
 
 
 async def test_the_context_says_when_the_run_is_over(connect: Connect) -> None:

@@ -1,4 +1,4 @@
-"""The commands of the offline model, over every transport and every model protocol."""
+"""The commands of the offline model, over every transport, also with a model on Bedrock."""
 
 import json
 
@@ -49,16 +49,6 @@ async def test_reasoning_that_a_client_altered_does_not_end_the_conversation(thr
     assert text(await thread.say("stream 1")) == "hello world, "
 
 
-async def test_it_calculates_and_says_the_result(thread: ClientThread) -> None:
-    events = await thread.say("calculate 2*(3+4)")
-    assert types(events) == ["RUN_STARTED", *CALLED, *SAID[1:]]
-    assert text(events) == "The result of calculate is 14."
-    assert text(await thread.say("calculate 1+1")) == "The result of calculate is 2."
-
-
-# --- calls ---
-
-
 @pytest.mark.wire
 async def test_several_calls_run_side_by_side_and_are_answered_in_order(thread: ClientThread) -> None:
     events = await thread.say(
@@ -102,9 +92,6 @@ async def test_a_call_that_fails_is_told_to_the_model_which_goes_on(
     assert text(events).startswith(f"The call of {call.split(maxsplit=1)[0]} failed: ")
     assert "secret" not in str(events)
     assert text(await thread.say("stream 1")) == "hello world, "
-
-
-# --- subagents ---
 
 
 @pytest.mark.wire

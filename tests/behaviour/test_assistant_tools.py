@@ -12,17 +12,8 @@ from tests.engine.doubles import Json
 
 
 def call_message(*ids: str, name: str = "paint") -> Json:
-    """Return an assistant message with calls."""
     made = [{"id": key, "type": "function", "function": {"name": name, "arguments": "{}"}} for key in ids]
     return {"id": f"calls-{'-'.join(ids)}", "role": "assistant", "toolCalls": made}
-
-
-def tool_message(call: str, content: str, number: int = 0) -> Json:
-    """Return a tool message."""
-    return {"id": f"told-{call}-{number}", "role": "tool", "toolCallId": call, "content": content}
-
-
-# --- tools of the client ---
 
 
 @pytest.mark.wire
@@ -83,9 +74,6 @@ async def test_a_client_tool_may_have_any_name(thread: ClientThread, name: str) 
     assert text(await thread.say()).endswith(" is open.")
 
 
-# --- histories ---
-
-
 @pytest.mark.parametrize("name", ["pay", "echo", "wipe"])
 async def test_a_call_in_the_history_runs_nothing(thread: ClientThread, name: str) -> None:
     thread.messages = [call_message("c1", name=name)]
@@ -94,9 +82,6 @@ async def test_a_call_in_the_history_runs_nothing(thread: ClientThread, name: st
     assert results(events) == []
     assert outcome(events) == "success"
     assert thread.id not in PAID
-
-
-# --- instructions ---
 
 
 @pytest.mark.parametrize("trusted", [False, True])

@@ -21,7 +21,6 @@ from tests.engine.doubles import agent_of, ask, wait_for_event
 
 
 async def silent(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Say one thing and then nothing."""
     yield "hi"
     await asyncio.Event().wait()
 

@@ -47,7 +47,6 @@ async def open_replica(stack: AsyncExitStack, agent: object, url: str) -> InProc
 
 
 async def lease_seconds(service: Engine, key: RunKey) -> float:
-    """Return the seconds from now until the lease of a run ends."""
     record = await service.cluster.store.run(key)
     assert record is not None
     return record.lease_until - time.time()
@@ -100,7 +99,6 @@ async def test_a_clock_that_jumps_by_hours_ends_no_run_and_is_seen_by_no_reader(
 
 
 async def stored(service: Engine, key: RunKey) -> tuple[RunStatus, list[str]]:
-    """Return the status of a stored run, and the contents of its thread's messages."""
     store = service.cluster.store
     record, thread = await store.run(key), await store.thread(key.thread)
     assert record is not None

@@ -22,7 +22,6 @@ SHOWN = ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]
 
 
 async def agent_with_state(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Yield text and a state."""
     yield "hello"
     yield StateSnapshotEvent(snapshot={"step": 1})
 
@@ -108,7 +107,6 @@ COLOUR = Interrupt(id="i1", reason="choice", message="Which colour?")
 
 
 async def ask_for_colour(asked: RunAgentInput) -> AsyncIterator[Item]:
-    """Ask for a colour until a run has an answer."""
     if asked.resume:
         yield f"You said {asked.resume[0].payload}."
         return

@@ -104,15 +104,6 @@ async def test_a_summary_is_made_for_the_model_and_not_shown(connect: Connect) -
     assert events[-1]["usage"][0]["totalTokens"] > charged
 
 
-async def test_messages_that_must_stay_are_sent_even_if_they_are_too_large(connect: Connect) -> None:
-    client = await connect(assistant(10))
-    events = await client.run(input_after_turns(1, "think about " + "rain " * 20))
-    (told,), (held,) = custom(events, "context.compacted"), custom(events, "context.snapshot")
-    assert told["messagesAfter"] == 1
-    assert held["remainingTokens"] == 0
-    assert outcome(events) == "success"
-
-
 @pytest.mark.parametrize("messages", [[], [{"id": "u", "role": "user", "content": "calculate 2+2"}]])
 async def test_a_caller_asks_for_a_skill(connect: Connect, messages: list[Json]) -> None:
     client = await connect(assistant(skills=(TEA,)))

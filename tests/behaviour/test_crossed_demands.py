@@ -1,10 +1,17 @@
 """Demands of a caller on tool calls, where another client answers and demands nothing."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from time import monotonic
 
 import pytest
-from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
+from ag_ui.core import (
+    Interrupt,
+    RunAgentInput,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    ToolCallChunkEvent,
+    UserMessage,
+)
 
 from agui_container import RunContext
 from agui_container.agents.as_agent import as_agent
@@ -15,8 +22,9 @@ from agui_container.assistant.subagents import Subagent
 from agui_container.models.offline import OfflineModel
 from agui_container.ports import Item, RunInterrupted, Tool
 from agui_container.tools.policy import ToolPolicy
+from tests.agents.doubles import DONE, ScriptedModel, asks
 from tests.behaviour.client import Client, outcome, text
-from tests.behaviour.conversations import answer, interrupts
+from tests.behaviour.conversations import PAINT, answer, calls, interrupts
 from tests.behaviour.subagents import paid, pay
 from tests.conftest import Serve
 from tests.engine.doubles import Json, ask
@@ -107,6 +115,11 @@ def asking(*, raises: bool) -> AgentWithTools:
             yield RunFinishedEvent(thread_id=input.thread_id, run_id=input.run_id, outcome=asked)
 
     paid.clear()
+    return with_till(agent)
+
+
+def with_till(agent: object) -> AgentWithTools:
+    """An agent that may pay without asking."""
     policy = ToolPolicy.parse("[]")
     return AgentWithTools(
         as_agent(agent, "agent"), (Till(),), policy, Journal(), is_configured=True, monotonic=monotonic
@@ -114,14 +127,19 @@ def asking(*, raises: bool) -> AgentWithTools:
 
 
 @pytest.mark.parametrize("raises", [False, True], ids=["event", "exception"])
-async def test_an_agents_own_question_keeps_the_demands_of_the_run_that_asks(serve: Serve, *, raises: bool) -> None:
+@pytest.mark.parametrize("demands", [[CANCEL, {}], [{}, CANCEL]], ids=["with the question", "while it waits"])
+async def test_an_agents_own_question_keeps_the_demands_that_come_before_its_answer(
+    serve: Serve, demands: list[Json], *, raises: bool
+) -> None:
     sse, websocket = await serve(asking(raises=raises))
     answered = {"interruptId": "how-much", "status": "resolved", "payload": 5}
-    await sse.run(ask(text="pay", forwardedProps=CANCEL))
-    events = await websocket.run(ask(run="r2", messages=[], resume=[answered]))
+    for run, demand in enumerate(demands):
+        message = {"id": f"u{run}", "role": "user", "content": "pay"}
+        await sse.run(ask(run=f"r{run}", messages=[message], forwardedProps=demand))
+    events = await websocket.run(ask(run="answer", messages=[], resume=[answered]))
     assert (asked_for(events), paid) == (["pay"], [])
     (interrupt,) = interrupts(events)
-    events = await sse.run(ask(run="r3", messages=[], resume=[answer(interrupt, approved=False)]))
+    events = await sse.run(ask(run="denial", messages=[], resume=[answer(interrupt, approved=False)]))
     assert (outcome(events), paid) == ("cancelled", [])
 
 
@@ -134,3 +152,34 @@ async def test_an_agents_own_question_takes_no_demands_from_an_earlier_turn(serv
     await websocket.run(ask(run="r2", messages=[message], resume=[abandoned]))
     events = await websocket.run(ask(run="r3", messages=[], resume=[answered]))
     assert (outcome(events), paid) == ("success", [5])
+
+
+async def painting(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    """Call the client's ``paint``, and pay for its result."""
+    if isinstance(input.messages[-1], UserMessage):
+        yield ToolCallChunkEvent(tool_call_id="paint-1", tool_call_name="paint", delta="{}")
+    else:
+        yield str(await ctx.call_tool("pay", {"amount": 5}))
+
+
+def function_that_paints() -> AgentWithTools:
+    return with_till(painting)
+
+
+def assistant_that_paints() -> Assistant:
+    return Assistant(ScriptedModel([asks("paint"), asks(("pay", '{"amount": 5}')), DONE]), (pay,))
+
+
+@pytest.mark.parametrize("make", [function_that_paints, assistant_that_paints])
+async def test_a_turn_that_continues_with_the_result_of_a_client_tool_keeps_its_demands(
+    serve: Serve, make: Callable[[], object]
+) -> None:
+    paid.clear()
+    sse, websocket = await serve(make())
+    events = await sse.run(ask(text="paint and pay", tools=[PAINT], forwardedProps=CANCEL))
+    result = {"id": "result", "role": "tool", "toolCallId": calls(events)["paint"], "content": "painted"}
+    events = await websocket.run(ask(run="r2", messages=[result], tools=[PAINT]))
+    assert (asked_for(events), paid) == (["pay"], [])
+    (interrupt,) = interrupts(events)
+    events = await sse.run(ask(run="r3", messages=[], resume=[answer(interrupt, approved=False)]))
+    assert (outcome(events), paid) == ("cancelled", [])

@@ -11,10 +11,9 @@ from agui_container.ports import Item
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.behaviour.approval_tools import PAID
 from tests.behaviour.client import text
-from tests.behaviour.conftest import PROTOCOLS, ServeOver
+from tests.behaviour.conftest import PROTOCOLS, NewBedrock, ServeOver
 from tests.behaviour.conversations import PAINT, answer
 from tests.behaviour.dialogues import APPROVE, ASKS, CALLS, CANCELLED, DENY, ERROR, SUCCESS, Dialogue, Reply
-from tests.behaviour.fake_models import FakeOpenAI
 from tests.engine.doubles import WAIT, Json, agent_of, wait_for_event
 from tests.waiting_agent import WaitingAgent
 
@@ -40,12 +39,10 @@ def call_command(name: str, **arguments: object) -> str:
 
 
 def body_of(thread: str, run: str, **fields: object) -> Json:
-    """Return the body of a run over HTTP."""
     return {"threadId": thread, "runId": run, "messages": [], "protocolVersion": "1.0", **fields}
 
 
 def message_of(message_id: str, said: str) -> Json:
-    """Return a message of the user."""
     return {"id": message_id, "role": "user", "content": said}
 
 
@@ -325,9 +322,9 @@ WITH_REASONS = [name for name in PROTOCOLS if not name.startswith("roz")]
 
 @pytest.mark.parametrize("serve_over", WITH_REASONS, indirect=True)
 async def test_the_model_reads_the_reason_of_a_denial_as_the_result_of_the_call(
-    serve_over: ServeOver, reasoner: str
+    serve_over: ServeOver, new_bedrock: NewBedrock
 ) -> None:
-    model = FakeOpenAI(reasoner)
+    model = new_bedrock()
     dialogue = (await serve_over(**model.settings)).dialogue()
     assert (await dialogue.say(call_command("pay", amount=5))).end == ASKS
     await dialogue.decide(DENY, reason="the budget is spent")

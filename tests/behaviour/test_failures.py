@@ -34,17 +34,6 @@ async def test_an_agent_that_cannot_even_be_called_is_an_error(connect: Connect)
     assert types(await client.run(ask())) == ["RUN_STARTED", "RUN_ERROR"]
 
 
-async def test_raising_in_the_middle_closes_everything_first(connect: Connect) -> None:
-    async def agent(_: ag.RunAgentInput) -> AsyncIterator[Item]:
-        for item in OPENERS:
-            yield item
-        raise ValueError(SECRET)
-
-    client = await connect(agent)
-    events = await client.run(ask())
-    assert types(events)[-5:] == [*CLOSERS, "RUN_ERROR"]
-
-
 async def test_raising_after_the_end_changes_nothing(connect: Connect) -> None:
     async def agent(_: ag.RunAgentInput) -> AsyncIterator[Item]:
         yield ag.RunFinishedEvent(thread_id="t1", run_id="r1")
@@ -77,8 +66,6 @@ async def test_a_failure_ends_subagents_as_failed(connect: Connect) -> None:
     ]
     assert types(events)[-3:] == ["SUBAGENT_ERROR", "SUBAGENT_ERROR", "RUN_ERROR"]
 
-
-# --- invalid items ---
 
 ILLEGAL = {
     "a content without a start": ag.TextMessageContentEvent(message_id="m2", delta="x"),
@@ -134,9 +121,6 @@ async def test_an_item_that_cannot_be_sent_is_the_agents_error(connect: Connect,
     shell = ("TEXT_MESSAGE_START", "TEXT_MESSAGE_END")  # a string's message is begun before its text is looked at
     assert [name for name in types(events) if name not in shell] == ["RUN_STARTED", "RUN_ERROR"]
     assert outcome(events) == "AGENT_ERROR"
-
-
-# --- messages for clients ---
 
 
 async def test_an_error_carries_the_request_id(connect: Connect) -> None:

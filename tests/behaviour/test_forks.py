@@ -51,7 +51,6 @@ async def test_a_fork_that_is_named_can_be_asked_for_again(connect: Connect) -> 
 
 
 async def call_a_client_tool(run_input: RunAgentInput) -> AsyncIterator[Item]:
-    """Call a tool of the client, and answer its result."""
     if isinstance(run_input.messages[-1], ToolMessage):
         yield TextMessageChunkEvent(message_id="answered", delta="Red.")
     else:
@@ -74,8 +73,6 @@ async def test_the_status_of_a_fork_follows_its_last_message(connect: Connect, m
 
 
 class Till:
-    """A source with the tools ``pay`` and ``refund``."""
-
     name = "till"
 
     async def tools(self, ctx: RunContext) -> Sequence[Tool]:
@@ -85,7 +82,6 @@ class Till:
 
 
 async def pay_and_refund(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[str]:
-    """Gather two calls that must be approved."""
     calls = ctx.call_tool("pay", {"amount": 1}), ctx.call_tool("refund", {"amount": 2})
     yield str(await asyncio.gather(*calls))
 
@@ -105,12 +101,6 @@ async def test_a_fork_at_a_call_that_waits_for_approval_is_the_users_turn(connec
     await client.run(ask(run="r2", messages=[{"id": "m2", "role": "user", "content": "Well?"}]))
     await wait_for_thread(client, lambda thread: thread["status"] == "user_turn" and len(thread["messages"]) > 3)
     assert await statuses() == ["user_turn", "user_turn"]
-
-
-async def test_a_fork_at_a_call_whose_result_a_run_has_added_is_the_users_turn(connect: Connect) -> None:
-    client = await connect(silent)
-    await store_conversation(store_of(client))
-    assert (await send_command(client, "fork", threadId="t1", messageId="m2"))["status"] == "user_turn"
 
 
 @pytest.mark.parametrize("metadata", [{"durationMs": 0}, {"failed": True}, {"failed": True, "denied": True}])

@@ -21,8 +21,6 @@ HIGH, LOW, SMILE = "\ud83d", "\ude00", "\U0001f600"
 
 
 async def deltas(connect: Connect, *items: Item) -> list[str]:
-    """Return the deltas that a client gets for the items of an agent."""
-
     async def agent(_: ag.RunAgentInput) -> AsyncIterator[Item]:
         for item in items:
             yield item

@@ -19,7 +19,6 @@ from tests.waiting_agent import WaitingAgent
 
 
 async def emit_one_event(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Emit one event of a known size."""
     yield CustomEvent(name="n", value="x" * 1_000)
 
 
@@ -49,7 +48,6 @@ async def test_open_runs_are_bounded(connect: Connect) -> None:
 
 
 async def readable_runs(client: Client, *runs: str) -> list[str]:
-    """Return those of the runs that can still be read."""
     kept = []
     for run in runs:
         try:
@@ -75,15 +73,12 @@ async def test_the_oldest_runs_are_forgotten_first(connect: Connect) -> None:
 
 
 async def use_context(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-    """Use every part of the context that refers to the run."""
     ctx.emit("hi")
     ctx.state.replace({"said": ctx.cancelled})
     yield "there"
 
 
 class ContextKeeper:
-    """An agent that never releases the contexts of its runs."""
-
     def __init__(self) -> None:
         self.kept: list[RunContext] = []
 

@@ -22,7 +22,6 @@ BOOK, BUY = 'call demo_book {"name": "Ada"}', "call demo_buy"
 
 @pytest.fixture
 async def demo() -> AsyncIterator[tuple[Demo, int]]:
-    """An MCP server over HTTP, and its port."""
     demo = Demo()
     async with serve_app(demo.server.streamable_http_app()) as port:
         yield demo, port

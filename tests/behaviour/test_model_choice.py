@@ -2,23 +2,22 @@
 
 import pytest
 
-from tests.behaviour.conftest import PROTOCOLS, ServeOver
+from tests.behaviour.conftest import PROTOCOLS, NewBedrock, ServeOver
 from tests.behaviour.dialogues import ERROR, SUCCESS
-from tests.behaviour.fake_models import FakeOpenAI
+from tests.behaviour.fake_models import ConfiguredModel
 
 CHOOSING = [name for name in PROTOCOLS if name != "kontekst"]
 """Protocols in which a client names a model. Over the others the server's own model answers."""
 
 
-async def last_messages(model: FakeOpenAI) -> list[str]:
-    """Return the last message of each prompt of a model."""
+async def last_messages(model: ConfiguredModel) -> list[str]:
     return [prompt["messages"][-1]["content"] for prompt in await model.prompts()]
 
 
 @pytest.mark.parametrize("serve_over", CHOOSING, indirect=True)
-async def test_the_chosen_model_is_prompted_and_no_other(serve_over: ServeOver, reasoner: str) -> None:
-    default, small = FakeOpenAI(reasoner), FakeOpenAI(reasoner)
-    site = await serve_over(**default.settings, models=[f"small=openai:{small.name}"])
+async def test_the_chosen_model_is_prompted_and_no_other(serve_over: ServeOver, new_bedrock: NewBedrock) -> None:
+    default, small = new_bedrock(), new_bedrock()
+    site = await serve_over(**default.settings, models=[f"small=bedrock:{small.name}"])
     for choice, model in (("small", small), ("", default)):
         dialogue = site.dialogue(f"t-{choice}")
         dialogue.model = choice
@@ -29,9 +28,9 @@ async def test_the_chosen_model_is_prompted_and_no_other(serve_over: ServeOver, 
 
 
 @pytest.mark.parametrize("serve_over", CHOOSING, indirect=True)
-async def test_a_choice_holds_for_the_whole_conversation(serve_over: ServeOver, reasoner: str) -> None:
-    default, small = FakeOpenAI(reasoner), FakeOpenAI(reasoner)
-    site = await serve_over(**default.settings, models=[f"small=openai:{small.name}"])
+async def test_a_choice_holds_for_the_whole_conversation(serve_over: ServeOver, new_bedrock: NewBedrock) -> None:
+    default, small = new_bedrock(), new_bedrock()
+    site = await serve_over(**default.settings, models=[f"small=bedrock:{small.name}"])
     dialogue = site.dialogue()
     dialogue.model = "small"
     for said in ("stream 1", "calculate 6*7"):

@@ -14,7 +14,6 @@ from tests.engine.doubles import WAIT, Json, ask
 
 
 async def count_messages(asked: RunAgentInput) -> AsyncIterator[str]:
-    """Yield the number of messages."""
     yield f"{len(asked.messages)} messages"
 
 
@@ -27,7 +26,6 @@ class ClientWithoutIds:
         self.talk: list[Json] = []
 
     async def say(self, words: str) -> str:
-        """Send the history with a message of the user, and store the answer."""
         self.talk.append({"role": "user", "content": words})
         number = next(self._numbers)
         messages = [{**message, "id": f"{number}-{n}"} for n, message in enumerate(self.talk)]
@@ -59,9 +57,6 @@ async def test_a_run_that_has_waited_adds_only_what_is_new(connect: Connect) -> 
         streams.append(await client.start(ask(run=run, messages=messages)))
     may_end.set()
     assert [text(await stream.rest()) for stream in streams] == ["3 messages", "5 messages"]
-
-
-# --- the assistant: calls, answers and subagents ----------------------------------------------------------------------
 
 
 async def run_with_new_ids(thread: ClientThread, said: str | None = None, **fields: object) -> list[Json]:

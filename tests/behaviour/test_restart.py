@@ -37,7 +37,6 @@ async def server(settings: Settings) -> AsyncIterator[Client]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A new database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/store.db"
     url: str = request.getfixturevalue("postgres_url")
@@ -46,7 +45,6 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def settings(store: str) -> Settings:
-    """Settings of the assistant with the tools of the fixture."""
     return Settings.model_validate({"store": store, "tools": TOOLS, "tool_policy": POLICY})
 
 

@@ -34,8 +34,6 @@ SAME: dict[str, list[Json]] = {
 
 
 class Counted:
-    """An agent that says how many runs it has begun."""
-
     def __init__(self) -> None:
         self.runs = 0
         self.may_end = asyncio.Event()

@@ -103,11 +103,7 @@ async def test_the_capabilities_say_how_many_tokens_a_run_may_use(
     assert capabilities["capabilities"]["custom"].get("maxRunTokens") == told
 
 
-# --- custom agents ---
-
-
 async def use_tokens_without_end(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-    """Yield words without end, and report ten tokens for each."""
     while True:
         ctx.usage.append(TokenUsage(input_tokens=7, output_tokens=3))
         yield "more "

@@ -18,10 +18,10 @@ from ag_ui.core import (
 )
 
 from agui_container import logging as logs
+from agui_container.log_values import FACTS
 from agui_container.ports import Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.pipeline import EventPipeline
-from agui_container.runtime.log_values import FACTS
 from tests.behaviour.client import begin_run
 from tests.conftest import Connect
 from tests.engine.doubles import ask
@@ -37,7 +37,6 @@ def _console(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) 
 
 
 def ends(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Return the log lines of runs that have ended."""
     return [message for message in caplog.messages if message.startswith("run finished")]
 
 

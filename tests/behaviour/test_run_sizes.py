@@ -16,13 +16,11 @@ from tests.engine.doubles import ask
 
 
 async def emit_events_without_end(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Yield custom events without end."""
     while True:
         yield CustomEvent(name="n", value="x" * 100)
 
 
 async def emit_text_without_end(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Yield text without end."""
     while True:
         yield "x" * 100
 

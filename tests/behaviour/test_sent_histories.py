@@ -21,19 +21,15 @@ THINK: Sequence[Delta] = [ReasoningDelta("Hm."), EncryptedDelta("sealed")]
 
 
 class ScriptedTalk:
-    """A thread with an assistant whose model follows a script."""
-
     def __init__(self, client: Client, model: ScriptedModel) -> None:
         self.model = model
         self.thread = ClientThread(client, FakeOffline())
         self.thread.tools = [PAINT]
 
     def prompt(self) -> Sequence[Message]:
-        """Return the messages of the last prompt."""
         return self.model.prompts[-1].messages
 
     def results(self) -> list[object]:
-        """Return the contents of the results in the last prompt."""
         return [message.content for message in self.prompt() if isinstance(message, ToolMessage)]
 
     async def stored(self) -> list[Json]:
@@ -66,19 +62,6 @@ def role_names(messages: Sequence[Json]) -> list[str]:
 # --- messages before the user's first one -----------------------------------------------------------------------------
 
 
-@pytest.mark.durable
-@pytest.mark.parametrize("role", ["system", "developer", "assistant"])
-async def test_a_beginning_that_is_made_anew_for_each_request_is_stored_once(connect: Connect, role: str) -> None:
-    talk = await converse(connect, DONE, DONE, DONE, DONE)
-    for turn in range(4):
-        talk.thread.messages = [message for message in talk.thread.messages if not message["id"].startswith("first-")]
-        talk.thread.messages.insert(0, {"id": f"first-{turn}", "role": role, "content": f"It is {turn} o'clock."})
-        await talk.thread.say("go")
-    stored = await talk.stored()
-    assert role_names(stored) == [role, *["user", "assistant"] * 4]
-    assert stored[0]["content"] == "It is 3 o'clock."
-
-
 async def test_a_greeting_that_changes_is_stored_once_for_a_client_that_makes_all_ids_anew(connect: Connect) -> None:
     talk = await converse(connect, DONE, DONE, DONE)
     history: list[Json] = []
@@ -96,7 +79,8 @@ async def test_a_greeting_that_changes_is_stored_once_for_a_client_that_makes_al
     assert role_names(await talk.stored()) == ["assistant", *["user", "assistant"] * 3]
 
 
-@pytest.mark.parametrize("role", ["system", "user"])
+@pytest.mark.durable
+@pytest.mark.parametrize("role", ["system", "assistant", "user"])
 @pytest.mark.parametrize("window", [3, 100], ids=["the last messages are sent", "everything is sent"])
 async def test_a_beginning_is_stored_once_whatever_follows_it(connect: Connect, role: str, window: int) -> None:
     talk = await converse(connect, DONE, DONE, DONE, DONE)

@@ -195,14 +195,12 @@ async def test_events_emitted_after_the_end_are_dropped(connect: Connect) -> Non
 
 
 async def report_state(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-    """Yield the state, and change it if the message is "change"."""
     yield CustomEvent(name="now", value=ctx.state.value)
     if input.messages[-1].content == "change":
         yield StateDeltaEvent.model_validate({"delta": [{"op": "add", "path": "/more", "value": 1}]})
 
 
 async def initial_state(client: Client, run: str, said: str = "hi", **fields: Any) -> object:  # noqa: ANN401 - as in JSON
-    """Return the state at the start of a run of the thread."""
     return next(event["value"] for event in await client.run(ask(run=run, text=said, **fields)) if "value" in event)
 
 

@@ -16,8 +16,8 @@ from pydantic import SecretStr
 from sqlalchemy import Pool, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
+from agui_container.ports import store as store_port
 from agui_container.replicas import leases
-from agui_container.run import recorder
 from agui_container.settings import Scope, Settings
 from tests.behaviour.client import TERMINAL, Client, Refused, RunStream, outcome, text, types
 from tests.behaviour.conftest import ServeOver
@@ -44,7 +44,6 @@ class Outage:
 
     @classmethod
     def of_file(cls, file: Path) -> "Outage":
-        """The file is moved away and back."""
         away, url = file.with_name("away.db"), f"sqlite:///{file}"
 
         async def begin() -> None:
@@ -81,7 +80,6 @@ def file_without_writes(file: Path) -> Iterator[Outage]:
 
 @pytest.fixture
 async def outage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Outage]:
-    """A database of the kind of the parameter."""
     if request.param == "sqlite":
         yield Outage.of_file(tmp_path / "store.db")
         return
@@ -102,7 +100,7 @@ async def outage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the store up after one more attempt, and look for lost runs often."""
-    monkeypatch.setattr(recorder, "GIVE_UP_SECONDS", PAUSE)
+    monkeypatch.setattr(store_port, "GIVE_UP_SECONDS", PAUSE)
     monkeypatch.setattr(leases, "RENEW_SECONDS", PAUSE)
 
 
@@ -120,7 +118,6 @@ async def events_elsewhere(url: str, then: Callable[[Client], Awaitable[None]]) 
 
 
 async def up_to(stream: RunStream, *wanted: str) -> list[Json]:
-    """Return the next events up to one of these types."""
     events: list[Json] = []
     while not events or events[-1]["type"] not in wanted:
         event = await stream.next()
@@ -130,7 +127,6 @@ async def up_to(stream: RunStream, *wanted: str) -> list[Json]:
 
 
 def unstored(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Return the lines of the log about ends that could not be stored."""
     return [line for line in caplog.messages if line.startswith("run end not stored")]
 
 
@@ -205,7 +201,7 @@ async def test_every_protocol_ends_a_reply_that_cannot_be_stored(
 async def test_a_shutdown_without_the_store_ends_every_reply(
     serve_over: ServeOver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(recorder, "GIVE_UP_SECONDS", WAIT)
+    monkeypatch.setattr(store_port, "GIVE_UP_SECONDS", WAIT)
     outage, agent = Outage.of_file(tmp_path / "store.db"), WaitingAgent()
     site = await serve_over(agent, store=outage.url)
     dialogue = site.dialogue()

@@ -84,11 +84,7 @@ async def test_answers_may_come_one_by_one(connect: Connect) -> None:
     assert paid == [1, 2]
 
 
-# --- demands of callers and operators hold at every depth -------------------------------------------------------------
-
-
 def names(events: list[Json]) -> list[str]:
-    """Return the tools that the interrupts of a run ask for."""
     return [interrupt["metadata"]["toolName"] for interrupt in interrupts(events)]
 
 
@@ -105,7 +101,6 @@ async def approve_all(thread: ClientThread, said: str, props: Json) -> list[str]
 
 
 def worker() -> Assistant:
-    """An assistant that pays without asking."""
     return Assistant(OfflineModel(), (pay,))
 
 

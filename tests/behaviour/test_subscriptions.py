@@ -113,9 +113,6 @@ async def test_an_attach_inside_an_input_follows_its_thread(connect: Connect) ->
     assert events[0]["runId"] == "r1"
 
 
-# --- retries ---
-
-
 async def test_a_run_that_reports_no_usage_has_used_no_tokens_wherever_it_is_kept(connect: Connect) -> None:
     async def hello(_: RunAgentInput) -> AsyncIterator[Item]:
         yield "hello"

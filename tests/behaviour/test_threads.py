@@ -123,7 +123,6 @@ async def test_a_thread_comes_with_its_messages(connect: Connect) -> None:
 
 
 async def yield_metadata(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Yield a message, a call and its result, each with metadata."""
     yield TextMessageChunkEvent(message_id="a", delta="It rains", metadata={"source": "sky"})
     yield TextMessageChunkEvent(message_id="a", delta=".", metadata={"sure": True})
     yield ToolCallChunkEvent(tool_call_id="c", tool_call_name="look", delta="{}", metadata={"cost": 1})
@@ -138,17 +137,6 @@ async def test_a_thread_keeps_what_was_said_beside_its_messages(connect: Connect
     assert said["metadata"] == {"source": "sky", "sure": True}
     assert called["toolCalls"][0]["metadata"] == {"cost": 1}
     assert result["metadata"] == {"seconds": 0.5}
-
-
-async def test_a_thread_can_be_read_as_text(connect: Connect) -> None:
-    client = await connect(silent)
-    await store_conversation(store_of(client), title="Sums")
-    answer = await send_command(client, "transcript", threadId="t1")
-    assert answer["threadId"] == "t1"
-    assert answer["transcript"].splitlines() == [
-        *("Sums", "", "User:", "  calculate 6*7", "", "Assistant:", '  [calls calculate {"expression": "6*7"}]', ""),
-        *("Result of calculate:", "  42", "", "Assistant:", "  The result is 42."),
-    ]
 
 
 async def test_a_title_is_given_and_taken_away(connect: Connect) -> None:

@@ -4,7 +4,6 @@ import json
 
 from tests.behaviour.client import text
 from tests.behaviour.conversations import ClientThread, answer, cancelled_answer, interrupts, results
-from tests.behaviour.fake_models import FakeOpenAI
 from tests.engine.doubles import Json, eventually
 
 LIE = "Error: disk full (from yesterday's log)"
@@ -12,19 +11,16 @@ ECHO = f"call echo {json.dumps({'text': LIE})}"
 
 
 def marks(events: list[Json]) -> list[bool]:
-    """Return for each result True if it is marked as a failure."""
     found = [event.get("metadata", {}) for event in events if event["type"] == "TOOL_CALL_RESULT"]
     return [metadata.get("failed", False) for metadata in found]
 
 
 def durations(events: list[Json]) -> list[float | None]:
-    """Return the duration of each tool call, or None where it is missing."""
     found = [event.get("metadata", {}) for event in events if event["type"] == "TOOL_CALL_RESULT"]
     return [metadata.get("durationMs") for metadata in found]
 
 
 async def prompted_results(thread: ClientThread) -> list[Json]:
-    """Return the results in the last prompt of the model."""
     said: list[Json] = (await thread.model.prompts())[-1]["messages"]
     return [message for message in said if message["role"] == "tool"]
 
@@ -34,9 +30,8 @@ async def test_words_of_a_failure_are_none_where_the_tool_worked(thread: ClientT
     assert (results(events), marks(events)) == ([LIE], [False])
     (told,) = await prompted_results(thread)
     assert told["content"] == LIE
-    if not isinstance(thread.model, FakeOpenAI):  # whose API has nothing but the words
-        assert "error" not in told
-        assert text(events) == f"The result of echo is {LIE}."
+    assert "error" not in told
+    assert text(events) == f"The result of echo is {LIE}."
 
 
 async def test_a_model_is_told_of_a_failure_in_every_later_run_too(thread: ClientThread) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from ag_ui.core import RunAgentInput, UserMessage
+from ag_ui.core import RunAgentInput, TokenUsage, UserMessage
 
 from agui_container.ports import Item, RunContext
 from agui_container.run.policy import CapacityLimits, IdentityLimits
@@ -32,7 +32,6 @@ class Worker:
 
 
 def session(client: Client, name: str) -> Client:
-    """Return the client of one caller."""
     return client.with_headers(**{SESSION_HEADER.replace("-", "_"): name})
 
 
@@ -50,7 +49,6 @@ async def refusal(client: Client, thread: str, said: str = "wait") -> Refused:
 
 
 async def is_served(client: Client) -> bool:
-    """Return True if a small run of this caller succeeds."""
     events = await client.run(ask("small", text="hello"))
     return (text(events), outcome(events)) == ("hi", "success")
 
@@ -93,6 +91,26 @@ async def test_a_caller_that_begins_too_many_runs_is_told_when_to_come_back(conn
     assert await is_served(second)
     client.clock.advance(60)
     assert outcome(await first.run(ask("t3"))) == "success"
+
+
+@pytest.mark.durable
+async def test_a_caller_without_tokens_can_go_on_the_next_day(connect: Connect) -> None:
+    async def agent(asked: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        yield "hi"
+        ctx.usage.append(TokenUsage(provider="own", model="own", input_tokens=60))
+
+    client = await connect(agent, principal_tokens=100)
+    first, second = session(client, "first"), session(client, "second")
+    client.clock.now = 86_400.0 * 3 - 600
+    assert [outcome(await first.run(ask(f"t{number}"))) for number in range(2)] == ["success"] * 2
+    refused = await refusal(first, "t2")
+    assert refused.message == (
+        "You have used your 100 tokens of this day (AGUI_PRINCIPAL_TOKENS). You can go on at 1970-01-04 00:00 UTC."
+    )
+    assert refused.retry_after == 600
+    assert await is_served(second)
+    client.clock.advance(600)
+    assert outcome(await first.run(ask("t2"))) == "success"
 
 
 async def test_nothing_is_counted_once_all_is_over(connect: Connect) -> None:

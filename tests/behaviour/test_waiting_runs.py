@@ -14,7 +14,6 @@ def saying(run: str) -> Json:
 
 
 async def statuses(client: Client) -> dict[str, str]:
-    """Return the status of each run by its id."""
     listed = (await client.command({"command": {"type": "runs.list"}}))["runs"]
     return {run["runId"]: run["status"] for run in listed}
 

@@ -12,9 +12,8 @@ from agui_container.ports import Item, ToolCallDelta
 from agui_container.protocol.a2ui import describe
 from tests.agents.doubles import DONE, ScriptedModel, answering
 from tests.behaviour.client import outcome, text
-from tests.behaviour.conftest import ConnectModel, ServeOver
+from tests.behaviour.conftest import ConnectModel
 from tests.behaviour.conversations import PAINT, ClientThread
-from tests.behaviour.dialogues import ERROR, SUCCESS
 from tests.behaviour.subagents import of_type
 from tests.behaviour.test_threads import wait_for_thread
 from tests.conftest import Connect
@@ -22,13 +21,11 @@ from tests.engine.doubles import Json, ask
 
 
 async def show(run_input: ag.RunAgentInput) -> AsyncIterator[Item]:
-    """Repeat the messages and the tools that an agent gets."""
     given = run_input.model_dump(by_alias=True, mode="json", exclude_none=True)
     yield ag.CustomEvent(name="given", value={"messages": given["messages"], "tools": given["tools"]})
 
 
 async def given(connect: Connect, **fields: Any) -> Json:  # noqa: ANN401 - as in JSON
-    """Send a run, and return what its agent has got."""
     client = await connect(show)
     events = await client.run(ask(**fields))
     assert outcome(events) == "success"
@@ -102,7 +99,6 @@ async def think(run_input: ag.RunAgentInput) -> AsyncIterator[Item]:
 
 
 async def think_once(run_input: ag.RunAgentInput) -> AsyncIterator[Item]:
-    """Give encrypted values in the first run only."""
     if len(run_input.messages) == 1:
         async for item in think(run_input):
             yield item
@@ -135,7 +131,6 @@ VALUE, KIND = "encryptedValue", "encryptedValueType"
 
 
 def without(thread: Json, *names: str) -> list[Json]:
-    """Return the messages of a thread as a client has them that does not know these fields."""
     return [
         {
             **{name: value for name, value in message.items() if name not in {*names, "toolCalls"}},
@@ -266,10 +261,3 @@ async def test_a_click_after_a_click_without_an_answer_is_another_one(connect: C
         message["id"] = message["id"].replace("r1", "r0")
     found = await given(connect, messages=first, forwardedProps=click)
     assert [message["id"] for message in found["messages"]][-2:] == ["a2ui-r1", "a2ui-result-r1"]
-
-
-async def test_a_blank_message_fails_its_turn_over_every_protocol(serve_over: ServeOver) -> None:
-    dialogue = (await serve_over()).dialogue()
-    blank = await dialogue.say(" ")
-    assert (blank.end, "there is nothing to answer" in str(blank.error)) == (ERROR, True)
-    assert (await dialogue.say("stream 1")).end == SUCCESS

@@ -8,13 +8,11 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pexpect  # type: ignore[import-untyped]
 import pyte
-
-from tests.servers import children_of
 
 ROOT = Path(__file__).parents[2]
 PYTHONPATH = f"{ROOT}:{ROOT / 'app'}:{ROOT / 'clients/python/src'}"
@@ -86,22 +84,13 @@ class EmulatedTerminal:
         return True
 
     def hang_up(self) -> None:
-        processes = [self._child.pid, *children_of(self._child.pid)]
         self._child.kill(signal.SIGHUP)
         self.wait_for_end()
-        limit = time.monotonic() + WAIT_SECONDS
-        while any(Path(f"/proc/{process}").exists() for process in processes):
-            assert time.monotonic() < limit, f"these processes did not end: {processes}"
-            time.sleep(READ_SECONDS)
 
     def close(self) -> None:
         if self._child.isalive():
-            started = children_of(self._child.pid)
             self._child.kill(signal.SIGKILL)
             self._child.wait()
-            for process in started:
-                with suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGKILL)
         self._child.close()
 
 

@@ -102,6 +102,7 @@ async def wait_for_file(message: TerminalMessage) -> Items:
 
 
 async def fail(message: TerminalMessage) -> Items:
+    print("a line of the agent")  # noqa: T201 - the standard output is not for it
     if message.argument:
         raise RuntimeError(message.argument)
     yield "Name a reason."

@@ -5,12 +5,14 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.engine.doubles import ask
 from tests.server.sockets.process import ServerProcess
 from tests.server.test_embedding import AGENT, COMMAND, WAIT, answer_of
 
 pytestmark = [pytest.mark.wire, pytest.mark.processes]
 
 DEV = (*COMMAND, "dev", "--port", "0", "--no-open")
+WAITING_AGENT = "import asyncio\nasync def agent(input):\n    yield 'waits'\n    await asyncio.Event().wait()\n"
 
 
 def test_a_change_of_an_agent_is_served_on_the_same_port_and_the_thread_is_kept(tmp_path: Path) -> None:
@@ -20,12 +22,16 @@ def test_a_change_of_an_agent_is_served_on_the_same_port_and_the_thread_is_kept(
         assert '"delta":"before"' in answer_of(server.port)
         (tmp_path / ".venv" / "ignored.py").touch()
         (tmp_path / "notes.txt").touch()
-        (tmp_path / "app.py").write_text(AGENT.format(text="afterwards"))
+        (tmp_path / "app.py").write_text(WAITING_AGENT)
         server.wait_for_port(starts=2)
         thread = httpx.get(f"http://127.0.0.1:{server.port}/threads/t1", timeout=WAIT).json()
         assert thread["messages"][-1]["content"] == "before"
         assert server.ports == [server.port] * 2
-        (tmp_path / "app.py").write_text(AGENT.format(text="at last"))
+        with httpx.stream("POST", f"http://127.0.0.1:{server.port}/invocations", json=ask("t2"), timeout=WAIT) as run:
+            lines = run.iter_lines()
+            next(line for line in lines if '"delta":"waits"' in line)
+            (tmp_path / "app.py").write_text(AGENT.format(text="at last"))
+            assert '"message":"restarted: app.py changed"' in "".join(lines)
         server.wait_for_port(starts=3)
     assert server.ports == [server.port] * 3
     assert (tmp_path / ".agui" / ".gitignore").read_text() == "*\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agui_container.cli.dev_errors import with_traceback
+from agui_container.cli.project import with_traceback
 from agui_container.protocol.errors import AppError, ErrorCode
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from agui_container.cli.checks import machine
+from agui_container.cli import installation
 from agui_container.cli.command_line import main
 from agui_container.settings import Settings
 from agui_container.stores import open_store
@@ -141,8 +141,8 @@ def test_a_fault_is_shown_with_what_to_do(monkeypatch: pytest.MonkeyPatch, capsy
 def test_a_package_that_is_missing_or_does_not_fit_is_named(
     needed: str, detail: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(machine, "installed", lambda name: None if name.startswith("no-") else "8.1")
-    monkeypatch.setattr(machine, "requires", lambda _: ["click>=8.1.0,<9", "other>99; extra == 'x'", needed])
+    monkeypatch.setattr(installation, "installed", lambda name: None if name.startswith("no-") else "8.1")
+    monkeypatch.setattr(installation, "requires", lambda _: ["click>=8.1.0,<9", "other>99; extra == 'x'", needed])
     (found,) = examine(capsys, "packages")
     assert (found["status"], found["detail"]) == (FAILED, detail)
 
@@ -185,6 +185,7 @@ def test_a_port_that_another_program_has_is_a_fault_and_a_server_on_it_is_none(
     [
         ("AGENT", "nowhere:agent", "There is no module 'nowhere' (wanted for 'nowhere')."),
         ("AGENT", "broken:agent", "The module 'broken' cannot be imported: ZeroDivisionError: division by zero"),
+        ("AGENT", "lacking:agent", "The module 'lacking' cannot be imported: ModuleNotFoundError: No module named"),
         ("TOOLS", "json:dumps", "AGUI_TOOLS: 'json:dumps' is"),
         ("TOOL_POLICY", '[{"policy": "ask"}]', "AGUI_TOOL_POLICY: 0.tool_pattern: "),
         ("MCP_SERVERS", "[1]", "AGUI_MCP_SERVERS: 0: "),
@@ -195,10 +196,12 @@ def test_mistakes_that_would_stop_the_start_are_found(
     setting: str, value: str, detail: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("broken.py").write_text("print('a line of an agent')\n1 / 0\n")
+    Path("lacking.py").write_text("import not_installed\n")
     monkeypatch.setenv(f"AGUI_{setting}", value)
     (found,) = examine(capsys, "agent")
     assert found["status"] == FAILED
     assert found["detail"].startswith(detail)
+    assert ("pip install -r requirements.txt" in found["advice"]) is (value == "lacking:agent")
 
 
 def test_a_database_that_is_not_there_yet_is_not_made(

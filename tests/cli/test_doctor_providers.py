@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from agui_container.cli import doctor
-from agui_container.cli.checks.finding import Finding
+from agui_container.cli.checks import Findings, ok
 from agui_container.settings import Settings
 from tests.cli.test_doctor import FAILED, OK, FixedServer, examine, fixed_server, folder
 from tests.docs.documents import ROOT
@@ -93,21 +93,22 @@ def test_the_identity_and_region_of_aws_are_shown(
 def test_a_check_that_breaks_does_not_end_the_others(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def broken(_: Settings) -> list[Finding]:
+    async def broken(_: Settings) -> Findings:
+        yield ok("store", "there")
         raise RuntimeError(f"broke with {planted('key')}")
 
     monkeypatch.setattr(doctor, "CHECKS", {"store": broken, "bus": doctor.CHECKS["bus"]})
     monkeypatch.setenv("AGUI_OPENAI_API_KEY", planted("key"))
-    (store,) = examine(capsys, "store")
+    _, store = examine(capsys, "store")
     assert (store["status"], store["detail"]) == (FAILED, "RuntimeError: broke with ********")
     (bus,) = examine(capsys, "bus")
     assert bus["status"] == OK
 
 
 def test_a_check_that_hangs_is_a_fault(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    async def silent(_: Settings) -> list[Finding]:
+    async def silent(_: Settings) -> Findings:
         await asyncio.Event().wait()
-        return []
+        yield ok("store", "there")
 
     monkeypatch.setattr(doctor, "CHECKS", {"store": silent})
     monkeypatch.setattr(doctor, "CHECK_SECONDS", 0.01)

@@ -31,6 +31,9 @@ FORM = Interrupt(
     message="Which tea?",
     response_schema={"type": "object", "properties": FIELDS, "required": ["size", "extras", "count"]},
 )
+FEW = {"size": "s", "colour": "b", "extras": ["m"], "gift": True, "count": 2}
+"""The answer of somebody who has typed a count of 0 at first."""
+
 ACTION = FORM.model_copy(update={"response_schema": {"type": "object", "properties": {"action": {"type": "string"}}}})
 LINK = Interrupt(
     id="q",
@@ -62,6 +65,7 @@ async def typed(keys: str, question: Interrupt) -> tuple[object, str]:
             "y3\n1\n1\n2\nn\n3\nWarm.\n",
             {"size": "s", "colour": "r", "extras": ["h"], "gift": False, "count": 3, "note": "Warm."},
         ),
+        (FORM, "y1\n\n1\n\n0\n\n" + "1\n\n1\n\n2\n\n", FEW),
         (FORM, "n", DECLINE),
         (ACTION, "ygo\n", {"action": "go"}),
         (LINK, "y", {}),

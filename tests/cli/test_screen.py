@@ -70,13 +70,15 @@ async def test_text_that_is_on_the_screen_never_vanishes_and_is_never_doubled() 
     assert "Paragraph 0" not in final
 
 
-async def test_a_huge_result_shows_its_begin_and_how_much_is_left_out() -> None:
+async def test_a_huge_result_shows_its_begin_and_how_much_is_left_out_and_that_it_has_an_app() -> None:
     terminal = RecordingTerminal()
     async with Screen(console_of(terminal)).turn() as show:
         show(ag.ToolCallStartEvent(tool_call_id="c", tool_call_name="read"))
         show(ag.ToolCallEndEvent(tool_call_id="c"))
         show(ag.ToolCallResultEvent(message_id="r", tool_call_id="c", content="y" * 1_000_000))
-    assert "… 999,000 more characters" in terminal.frames[-1][1]
+        show(ag.ActivitySnapshotEvent(message_id="a", activity_type="mcp-apps", content={"serverId": "shop"}))
+    for words in ("… 999,000 more characters", "There is an app of shop."):
+        assert words in terminal.frames[-1][1]
     assert len(terminal.getvalue()) < COLUMNS * ROWS
 
 

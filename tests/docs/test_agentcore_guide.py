@@ -1,4 +1,4 @@
-"""The documents of the role in the guide are those that ``agui deploy`` makes, and AWS's CLI can start the server."""
+"""Guides to AgentCore: the role is that of ``agui deploy``, AWS's CLI can start the server, and costs are current."""
 
 import json
 import sys
@@ -7,6 +7,7 @@ from pathlib import Path
 from agui_container.aws.deploy.options import DeployOptions
 from agui_container.aws.deploy.policies import AwsPlace, identity_statements, policy, runtime_policy, runtime_trust
 from agui_container.settings import Settings
+from bench import cost
 from tests.docs.documents import GUIDES
 from tests.ports import free_port
 from tests.server.sockets.process import ServerProcess
@@ -23,6 +24,10 @@ def test_the_documents_of_the_role_are_those_that_a_deployment_makes() -> None:
     made = runtime_policy(PLACE, repository, Settings(model=MODEL), options)
     identity = policy(list(identity_statements(PLACE, Settings(mcp_servers=SERVERS), "weather")))
     assert documents == [runtime_trust(PLACE), made, identity]
+
+
+def test_the_cost_of_a_session_is_the_table_that_the_program_prints() -> None:
+    assert cost.table(cost.SESSIONS, cost.SERVERS) in GUIDES["behind-agentcore"].text
 
 
 def test_the_program_for_awss_cli_serves_on_the_port_that_the_cli_names(tmp_path: Path) -> None:

@@ -33,7 +33,6 @@ SILENCE = 2
 
 KEEPALIVE = 0.25
 COMMENTS = int(SILENCE / KEEPALIVE) + 1
-"""Comments of a silence that is longer than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +129,6 @@ LOWERED = {
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """A proxy that runs."""
-
     name: str
     port: int
     certificate: Certificate

@@ -26,6 +26,7 @@ ANSWERS: Mapping[str, str] = {
     "LangGraph": "frameworks.html#langgraph",
     "Next.js": "clients.html#nextjs",
     "Lambda": "behind-agentcore.html#on-aws-lambda",
+    "tokens per user": "operations.html#tokens-per-user",
     "own HTTP route": "agents.html#a-mounted-application-and-your-own-http-routes",
     "test my agent": "agents.html#how-do-i-test-my-agent",
     "cost of a session": "behind-agentcore.html#the-cost-of-a-session",

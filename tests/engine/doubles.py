@@ -94,7 +94,7 @@ def make_service(  # noqa: PLR0913 - each has a default
     """Return an engine around an agent in any accepted form. Its ids are id-1, id-2 and so on."""
     settings = settings or Settings()
     clock = clock or FakeClock()
-    cluster = cluster or make_cluster(settings.store.get_secret_value(), clock)
+    cluster = cluster or make_cluster(settings.store.get_secret_value(), clock, settings.principal_tokens)
     adapted = with_store(as_agent(agent, "agent"), cluster.store)
     running = adapted if is_store_user(adapted) else with_tools(adapted, settings, cluster.store, ())
     numbers = count(1)
@@ -117,10 +117,10 @@ def make_service(  # noqa: PLR0913 - each has a default
     )
 
 
-def make_cluster(store: str, clock: Clock) -> Cluster:
+def make_cluster(store: str, clock: Clock, day_tokens: int = 0) -> Cluster:
     """Return a cluster of one replica on a store."""
     opened, durable = open_store(store, clock.time), is_durable(store)
-    return Cluster(opened, MemoryBus(), clock, durable=durable, new_id=lambda: "replica-1")
+    return Cluster(opened, MemoryBus(), clock, durable=durable, new_id=lambda: "replica-1", day_tokens=day_tokens)
 
 
 def caller(owner: str = "everybody", **fields: Any) -> Caller:  # noqa: ANN401 - the fields of Caller

@@ -15,8 +15,8 @@ from agui_container.main import create_app
 from agui_container.ports import Item
 from agui_container.ports.records import RunKey, RunRecord
 from agui_container.protocol.errors import ErrorCode
-from agui_container.runtime.offload import LARGE_BYTES
 from agui_container.settings import Settings
+from agui_container.threads import LARGE_BYTES
 from tests.behaviour.server import serving
 from tests.engine.doubles import ask, asking, caller, envelopes, eventually, make_service, raises_code
 from tests.engine.test_recorder import open_service

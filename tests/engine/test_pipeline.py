@@ -233,11 +233,12 @@ def test_legal_events_pass_unchanged(seed: int, length: int) -> None:
 
 
 def legal_start(events: list[ag.BaseEvent]) -> list[ag.BaseEvent]:
-    """Return the events of a run up to the first one that ends it or is illegal."""
+    """Return the events of a run up to the first one that ends it, is illegal, or begins a call with a known id."""
     sequence, duties = RunSequence(), ProducerRules(asking().messages)
     sequence.feed(ag.RunStartedEvent(thread_id="t1", run_id="r1"))
     accepted: list[ag.BaseEvent] = []
     for event in events[1:] if isinstance(events[0], ag.RunStartedEvent) else events:
+        known = set(duties.known_calls)
         try:
             duties.check(event)
             sequence.feed(event)
@@ -245,6 +246,8 @@ def legal_start(events: list[ag.BaseEvent]) -> list[ag.BaseEvent]:
         except IllegalEvent:
             break
         if isinstance(event, ag.RunFinishedEvent | ag.RunErrorEvent):
+            break
+        if isinstance(event, ag.ToolCallStartEvent) and event.tool_call_id in known:
             break
         accepted.append(event)
     return accepted

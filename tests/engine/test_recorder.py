@@ -22,9 +22,9 @@ from agui_container.replicas.leases import Leases
 from agui_container.run import merged_input
 from agui_container.run.cluster import LEASE_SECONDS, Cluster
 from agui_container.run.merged_input import MergedInput
-from agui_container.runtime.offload import LARGE_BYTES
 from agui_container.settings import Settings
 from agui_container.stores.memory import MemoryStore
+from agui_container.threads import LARGE_BYTES
 from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, forever, make_service
 from tests.replicas.buses.memory_bus import MemoryBus
 

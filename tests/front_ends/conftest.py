@@ -22,7 +22,6 @@ Visit = Callable[[str], Awaitable[Visitor]]
 
 @pytest.fixture(scope="package", autouse=True)
 def npm() -> str:
-    """The program that builds and serves them."""
     return find_program("npm")
 
 
@@ -47,7 +46,6 @@ def address_of(server: PageServer) -> Iterator[Callable[[str], str]]:
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
 async def browser() -> AsyncIterator[Browser]:
-    """Debian's Chromium without a window."""
     path = chromium()
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])

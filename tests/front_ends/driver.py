@@ -35,7 +35,6 @@ def check_out(folder: Path) -> Path:
 
 
 def paste(commands: str, folder: Path) -> str:
-    """Run commands as they are pasted, and return what they print."""
     shell, env = ["bash", "-euo", "pipefail", "-c", commands], {**os.environ, **NPM}
     done = subprocess.run(
         shell, cwd=folder, env=env, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False
@@ -46,7 +45,6 @@ def paste(commands: str, folder: Path) -> str:
 
 @contextmanager
 def previewed(app: str, agent_url: str) -> Iterator[str]:
-    """Serve a built front end in front of an agent server; yield its address."""
     port = free_port()
     url = f"http://127.0.0.1:{port}/"
     with program_on(url, *PREVIEW, str(port), folder=ROOT / "examples" / app, AGENT_URL=agent_url, DO_NOT_TRACK="1"):
@@ -67,21 +65,17 @@ class Visitor:
 
     @property
     def chat(self) -> Locator:
-        """The messages, without the list of threads."""
         return self.page.get_by_role("main")
 
     @property
     def approval(self) -> Locator:
-        """The question whether a tool may run."""
         return self.page.get_by_role("group", name="Approval")
 
     @property
     def thread_id(self) -> str:
-        """The thread, which stands in the address."""
         return self.page.url.partition("#")[2]
 
     def tool(self, name: str) -> Locator:
-        """The card of a tool call."""
         return self.page.get_by_role("group", name=f"Tool {name}")
 
     async def open(self, app: str, url: str) -> None:
@@ -98,7 +92,6 @@ class Visitor:
         await composer.press("Enter")
 
     async def reads(self, text: str) -> None:
-        """Wait until exactly one message has this text."""
         await expect(self.chat.get_by_text(text, exact=True)).to_have_count(1)
 
     async def press(self, name: str) -> None:

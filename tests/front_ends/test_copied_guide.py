@@ -27,13 +27,11 @@ SERVE = re.compile(r"AGUI_CORS_ORIGINS=(\S+).*?AGUI_TOOL_POLICY='(.*?)'", re.DOT
 
 @pytest.fixture
 def port() -> int:
-    """The port of the page, in the place of 5173."""
     return free_port()
 
 
 @pytest.fixture
 def server(port: int) -> Iterator[PageServer]:
-    """The agent, served as the guide says."""
     (serve,) = (block.text for block in GUIDE if "serves" in block.marks)
     found = SERVE.search(serve)
     assert found is not None
@@ -71,7 +69,6 @@ def save_files(app: str, folder: Path, agent_url: str, runtime_port: int) -> Non
 
 @pytest.fixture
 def page(app: str, tmp_path: Path, server: PageServer, port: int) -> Iterator[str]:
-    """The page of the guide, which is installed and served; gives its address."""
     folder, runtime_port = install(app, tmp_path), free_port()
     save_files(app, folder, server.url, runtime_port)
     url = f"http://localhost:{port}/"

@@ -26,7 +26,6 @@ Json = dict[str, object]
 
 
 def get(server: PageServer, path: str) -> bytes:
-    """Return the body of the response when it is complete."""
     with urlopen(server.url + path, timeout=SECONDS) as response:  # noqa: S310 - this machine
         content: bytes = response.read()
         return content
@@ -39,7 +38,6 @@ def last_run(server: PageServer, thread_id: str) -> Json:
 
 
 async def status_at_end(server: PageServer, thread_id: str) -> object:
-    """Wait for the end of the newest run of a thread, and return its status."""
     run = last_run(server, thread_id)
     await asyncio.to_thread(get, server, f"runs/{run['runId']}/events?threadId={thread_id}")
     return last_run(server, thread_id)["status"]

@@ -18,7 +18,6 @@ SCRIPT = "chat.mjs"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PageServer]:
-    """The built-in assistant on the offline model."""
     with serve_page() as server:
         yield server
 

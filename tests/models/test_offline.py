@@ -19,14 +19,9 @@ from ag_ui.core import (
 from ag_ui.core import Tool as ToolSpec
 
 from agui_container.models import offline
-from agui_container.models.offline import (
-    HELP,
-    MESSAGE_COST,
-    OfflineModel,
-    make_plan,
-)
+from agui_container.models.offline import HELP, MESSAGE_COST, OfflineModel, make_plan
 from agui_container.ports import Delta, Prompt, TextDelta, ToolCallDelta
-from agui_container.runtime.offload import LARGE_BYTES
+from agui_container.threads import LARGE_BYTES
 from tests.contexts import run_input
 
 BUILTIN = ("calculate", "current_time")
@@ -64,9 +59,6 @@ def result(name: str, content: str, error: str | None = None) -> ToolMessage:
     return ToolMessage(id=f"result-{name}", tool_call_id=f"call-{name}", content=content, error=error)
 
 
-# --- calls ----------------------------------------------------------------------------------------------------------
-
-
 async def test_call_passes_the_json_in_fragments() -> None:
     pieces = await deltas('CALL add {"a": 1, "b": 2}')
     fragments = [piece for piece in pieces if isinstance(piece, ToolCallDelta)]
@@ -94,9 +86,6 @@ async def test_questions_call_the_builtin_tools(said: str, call: tuple[str, str]
     assert calls(await deltas(said)) == [call]
 
 
-# --- results --------------------------------------------------------------------------------------------------------
-
-
 async def test_all_trailing_results_are_said_and_errors_as_errors() -> None:
     failed = {"failed": True}
     said = await deltas(
@@ -115,9 +104,6 @@ async def test_all_trailing_results_are_said_and_errors_as_errors() -> None:
         "and the result of e is Error: disk full, and the call of f failed: no reason was given."
     )
     assert text(said) == expected
-
-
-# --- anything else --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("said", ["hello", "", "stream", "stream x", "streaming 3", "failure", "thinking", "calculate"])

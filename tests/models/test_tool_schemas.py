@@ -177,9 +177,6 @@ def test_a_description_over_the_limit_is_cut_first_and_left_out_if_that_does_not
     assert tools.convert(offered) == {}
 
 
-# --- context windows --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("model", "tokens"),
     [

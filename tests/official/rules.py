@@ -40,16 +40,6 @@ RULES: tuple[tuple[str, str], ...] = (
     ("V29 subagents", "'RUN_FINISHED' while subagents"),
 )
 
-OUT_OF_REACH = {
-    "V6": "an official class leaves out an optional field without a value, so SUBAGENT_* never carries null",
-    "V7": "the classes have no third outcome, and what was forced in does not encode",
-    "V8": "as V6 and V7",
-    "V9": "as V6",
-    "V23": "as V6",
-    "V24": "subagentRunId and name are required",
-}
-"""Rules that it cannot break, because of the classes and of the encoder."""
-
 CHUNK_RULES: tuple[tuple[str, str], ...] = (
     ("K text id", "First TEXT_MESSAGE_CHUNK must have a messageId"),
     ("K call id", "First TOOL_CALL_CHUNK must have a toolCallId"),

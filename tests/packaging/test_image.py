@@ -157,7 +157,6 @@ def test_a_build_fails_for_another_version_and_for_an_image_that_is_too_large(
 
 
 def called_services() -> set[str]:
-    """The AWS services that the application makes clients of."""
     sources = (path.read_text() for path in (ROOT / "app").rglob("*.py"))
     return {name for source in sources for name in re.findall(r"\.client\(\s*\"([\w-]+)\"", source)}
 

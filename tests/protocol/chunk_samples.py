@@ -13,7 +13,6 @@ OPENERS: dict[type[BaseEvent], dict[str, str]] = {
     ToolCallChunkEvent: {"tool_call_id": "k", "tool_call_name": "tool"},
     ReasoningMessageChunkEvent: {"message_id": "k"},
 }
-"""Required fields of the first chunk of each kind."""
 each_kind = pytest.mark.parametrize("kind", OPENERS, ids=lambda kind: kind.__name__)
 
 
@@ -24,7 +23,6 @@ def expander() -> Expander:
 
 
 def expanded(*items: Item, flush: bool = True) -> list[BaseEvent]:
-    """Return the events of a run's items."""
     made = expander()
     events = [event for item in items for event in made.expand(item)]
     return [*events, *made.flush()] if flush else events
@@ -36,10 +34,8 @@ def first(kind: type[BaseEvent], **fields: object) -> BaseEvent:
 
 
 def text(delta: str | None = None, key: str | None = None, owner: str | None = None, **fields: object) -> BaseEvent:
-    """Return a chunk of text."""
     return TextMessageChunkEvent(message_id=key, delta=delta, subagent_run_id=owner, **fields)
 
 
 def kinds(events: list[BaseEvent]) -> list[type[BaseEvent]]:
-    """Return the classes, in order."""
     return [type(each) for each in events]

@@ -43,7 +43,6 @@ def event(kind: type[BaseEvent], **fields: object) -> BaseEvent:
 
 
 def of(kind: type[BaseEvent], key: str = "k", owner: str | None = None) -> BaseEvent:
-    """Return an event on the entity with this key and this owner."""
     entity, _ = ENTITIES[kind]
     if entity is grammar.SUBAGENT:
         return event(kind, subagent_run_id=key)
@@ -51,22 +50,18 @@ def of(kind: type[BaseEvent], key: str = "k", owner: str | None = None) -> BaseE
 
 
 def classes(entity: Entity, phase: Phase) -> list[type[BaseEvent]]:
-    """Return the event classes in this phase of an entity."""
     return [kind for kind, row in ENTITIES.items() if row == (entity, phase)]
 
 
 def opener(entity: Entity, key: str = "k", owner: str | None = None) -> BaseEvent:
-    """Return events that open the entity."""
     return of(classes(entity, Phase.OPEN)[0], key, owner)
 
 
 def closer(entity: Entity, key: str = "k", owner: str | None = None) -> BaseEvent:
-    """Return events that close the entity."""
     return of(classes(entity, Phase.CLOSE)[0], key, owner)
 
 
 def sequence_after(*events: BaseEvent) -> RunSequence:
-    """Return a sequence that has accepted these events in a started run."""
     sequence = RunSequence()
     for each in (START, *events):
         sequence.feed(each)

@@ -36,23 +36,18 @@ ENDS_STREAMS = (ag.RunStartedEvent, ag.RunFinishedEvent, ag.RunErrorEvent, ag.Me
 
 @dataclass(frozen=True, slots=True)
 class OpenChunk:
-    """The open chunk stream of one owner."""
-
     kind: type[ag.BaseEvent]
     key: str
     fields: Fields
 
 
 class ChunkWalk(Walk):
-    """One walk of events, chunks and strings."""
-
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.streams: dict[str | None, OpenChunk] = {}
         self.fresh = 0
 
     def items(self) -> Iterator[Item]:
-        """The walk."""
         events = iter(self)
         while True:
             if self.state != "active" or self.wrapping or self.rng.random() < 0.45:
@@ -72,14 +67,12 @@ class ChunkWalk(Walk):
             self.streams.pop(getattr(event, "subagent_run_id", None), None)
 
     def string(self) -> str:
-        """Assistant text that needs no id."""
         stream = self.streams.get(None)
         if stream is not None and stream.kind is not ag.TextMessageChunkEvent:
             self.streams.pop(None)
         return self.rng.choice(("", "text", "more ", LONG if self.rng.random() < 0.1 else "\n"))
 
     def chunk(self) -> ag.BaseEvent:
-        """A chunk that opens or continues a stream, or an arbitrary one."""
         if self.rng.random() < self.wildness:
             return self.wild_chunk()
         if self.streams and self.rng.random() < 0.7:
@@ -87,7 +80,6 @@ class ChunkWalk(Walk):
         return self.first_chunk()
 
     def first_chunk(self) -> ag.BaseEvent:
-        """A new stream, mostly with an id of its own."""
         kind = self.rng.choice(list(CHUNKS))
         id_field, choices = CHUNKS[kind]
         self.fresh += 1
@@ -114,7 +106,6 @@ class ChunkWalk(Walk):
         )
 
     def wild_chunk(self) -> ag.BaseEvent:
-        """Any chunk at all."""
         kind = self.rng.choice(list(CHUNKS))
         id_field, choices = CHUNKS[kind]
         fields = {name: self.rng.choice((None, *values)) for name, values in choices.items()}
@@ -127,7 +118,6 @@ class ChunkWalk(Walk):
         )
 
     def load(self) -> Fields:
-        """Fields of a chunk."""
         load: Fields = {"delta": self.rng.choice(DELTAS)}
         dice = self.rng.random()
         if dice < 0.01:

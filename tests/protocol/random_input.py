@@ -30,7 +30,6 @@ SAMPLES: list[Json] = [
     {"command": {"type": "threads.list", "limit": 10}},
     {"type": "ping"},
 ]
-"""One body of each kind."""
 
 NESTED = "nested"
 """Stands for lists in lists, in the encoded body."""
@@ -40,7 +39,6 @@ VALUES: Sequence[object] = (
     NESTED,
     *([], {}, [[]], [None], {"": None}, {"type": "text"}, {"__proto__": {}}, [{"id": "u"}], {"$ref": "#"}),
 )
-"""Values that take the place of others."""
 
 Container = dict[str, object] | list[object]
 
@@ -69,7 +67,6 @@ def containers(value: object) -> list[Container]:
 
 
 def replace_value(chance: random.Random, where: Container) -> None:
-    """Put another value in the place of one."""
     if isinstance(where, dict):
         where[chance.choice([*where, "extra"])] = copy.deepcopy(chance.choice(VALUES))
     elif where:
@@ -77,7 +74,6 @@ def replace_value(chance: random.Random, where: Container) -> None:
 
 
 def remove_value(chance: random.Random, where: Container) -> None:
-    """Remove a value."""
     if isinstance(where, dict) and where:
         del where[chance.choice(list(where))]
     elif isinstance(where, list) and where:

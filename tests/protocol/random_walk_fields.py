@@ -30,7 +30,6 @@ Throw = Callable[[Dice], object]
 
 
 def _named(id_field: str, pool: tuple[str, ...], /, **more: Throw) -> Filler:
-    """Fields with one id from a pool."""
     return lambda dice: {id_field: dice.rng.choice(pool), **{key: throw(dice) for key, throw in more.items()}}
 
 

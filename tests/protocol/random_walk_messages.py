@@ -49,14 +49,12 @@ def messages(rng: Random) -> list[ag.Message]:
 
 
 def run_input(rng: Random) -> ag.RunAgentInput | None:
-    """The input that RUN_STARTED echoes, or none."""
     if rng.random() < 0.6:
         return None
     return ag.RunAgentInput(thread_id="t", run_id="r", messages=messages(rng), tools=[], context=[], state={})
 
 
 def outcome(rng: Random) -> Outcome | None:
-    """End of a run."""
     return rng.choice(
         (
             None,

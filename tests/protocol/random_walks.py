@@ -56,11 +56,7 @@ SUBAGENT = Kind(ag.SubagentStartedEvent, None, ag.SubagentFinishedEvent, "subage
 
 
 class Walk:
-    """One walk. Iterate it, and stop whenever enough has been seen.
-
-    Args:
-        seed: the whole walk follows from it.
-    """
+    """One walk, which follows from its seed. Iterate it, and stop whenever enough has been seen."""
 
     def __init__(self, seed: int) -> None:
         self.rng = Random(seed)  # noqa: S311 - a test's dice
@@ -71,7 +67,6 @@ class Walk:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything that belongs to one run."""
         self.open: dict[tuple[Kind, str, str | None], None] = {}
         self.owners: dict[tuple[str, str], str | None] = {}
         self.dice.subagents.clear()
@@ -85,7 +80,6 @@ class Walk:
     # --- moves ---
 
     def sensible(self) -> ag.BaseEvent:
-        """A move that is probably legal."""
         if self.state != "active":
             late = self.state == "finished" and self.rng.random() < 0.2
             return self.build(ag.RunErrorEvent if late or self.rng.random() < 0.02 else ag.RunStartedEvent)
@@ -94,7 +88,6 @@ class Walk:
         return self.inner(self.rng.random())
 
     def inner(self, dice: float) -> ag.BaseEvent:
-        """A move inside an active run."""
         if dice < 0.32:
             return self.begin()
         if dice < 0.54 and self.open:
@@ -106,7 +99,6 @@ class Walk:
         return self.build(self.rng.choice(ASIDES) if dice < 0.995 else ag.RunErrorEvent)
 
     def wild(self) -> ag.BaseEvent:
-        """Any event at all."""
         kind = self.rng.choice(VOCABULARY if self.rng.random() < 0.8 else BOUNDARIES)
         event = self.build(kind)
         if kind in BOUNDARIES and self.rng.random() < 0.1:
@@ -114,7 +106,6 @@ class Walk:
         return event
 
     def begin(self) -> ag.BaseEvent:
-        """Open something that is closed."""
         kind = self.rng.choice((*KINDS, *KINDS, STEP, SUBAGENT))
         taken = {key for other, key, _ in self.open if other is kind}
         if kind is SUBAGENT:
@@ -125,14 +116,12 @@ class Walk:
         return self.build(kind.start, **{kind.field: self.rng.choice(free)})
 
     def go_on(self) -> ag.BaseEvent:
-        """Continue something that is open."""
         kind, key, _ = self.rng.choice(list(self.open))
         if kind.content is None:
             return self.build(self.rng.choice(ASIDES))
         return self.build(kind.content, **{kind.field: key})
 
     def close(self) -> ag.BaseEvent:
-        """End something that is open."""
         kind, key, owner = self.rng.choice(list(self.open))
         if kind is STEP:
             return self.build(kind.end, step_name=key, subagent_run_id=owner)
@@ -169,7 +158,6 @@ class Walk:
         return self.owners.get((space, fields.get(key, "")), False)
 
     def track(self, event: ag.BaseEvent) -> None:
-        """Bring the picture up to date, as if the event had been accepted."""
         if isinstance(event, ag.RunStartedEvent):
             self.state, self.wrapping = "active", False
             self.reset()
@@ -187,7 +175,6 @@ class Walk:
             self.track_entity(event)
 
     def track_entity(self, event: ag.BaseEvent) -> None:
-        """Openers and closers."""
         kind, opens = BRACKETS.get(type(event), (None, False))
         if kind is None:
             return
@@ -203,7 +190,6 @@ class Walk:
             self.dice.subagents.append(key)
 
     def remember(self, messages: list[Any]) -> None:
-        """Put the owners that messages state on record."""
         for message in messages:
             space = {"reasoning": "reasoning", "activity": "activity"}.get(message.role, "message")
             self.owners[space, message.id] = message.subagent_run_id
@@ -216,7 +202,6 @@ BRACKETS: dict[type[ag.BaseEvent], tuple[Kind, bool]] = {
     **{kind.end: (kind, False) for kind in (*KINDS, STEP, SUBAGENT)},
     ag.SubagentErrorEvent: (SUBAGENT, False),
 }
-"""Events that open and events that close."""
 
 SPACES: dict[type[ag.BaseEvent], tuple[str, str]] = {
     **{

@@ -62,7 +62,6 @@ SAMPLES: Sequence[ag.BaseEvent] = (STARTED, *INNER, *CHUNKS, FINISHED, ERROR)
 
 
 def without_validation(kind: type[M], **fields: Any) -> M:  # noqa: ANN401 - whatever pydantic would not take
-    """Return an event that pydantic has not validated."""
     construct: Any = kind.model_construct
     made: M = construct(**fields)
     return made

@@ -4,10 +4,7 @@ import json
 
 import pytest
 
-from agui_container.protocol.parser import (
-    CommandRequest,
-    MalformedRequest,
-)
+from agui_container.protocol.parser import CommandRequest, MalformedRequest
 from agui_core.commands import Attach
 from tests.engine.doubles import Json, ask
 from tests.protocol.test_parser import parse_json, refusal, run_input

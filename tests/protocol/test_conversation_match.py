@@ -15,7 +15,6 @@ Messages = list[ag.Message]
 
 
 def new_ids(*messages: ag.Message) -> Messages:
-    """Return copies of messages with new ids of messages and calls."""
     return [renamed_one(message) for message in messages]
 
 
@@ -29,7 +28,6 @@ def renamed_one(message: ag.Message) -> ag.Message:
 
 
 def together(kept: Messages, sent: Messages) -> Messages:
-    """Return the conversation for the agent."""
     return list(merge_history({message.id: dump_message(message) for message in kept}, sent).messages)
 
 

@@ -8,13 +8,10 @@ from ag_ui import core as ag
 from agui_container.protocol import grammar
 from agui_container.protocol.grammar import ENTITIES, IdSpace, Phase
 from agui_container.protocol.validator import RunSequence, tag_of
-from tests.protocol.grammar_cells import FINISH, START, accepts, closer, event, of, opener, sequence_after
+from tests.protocol.grammar_cells import START, accepts, closer, event, of, opener, sequence_after
 
 OWNERS = (None, "s", "")
 pairs = pytest.mark.parametrize(("owner", "tag"), list(product(OWNERS, (*OWNERS, "z"))))
-
-
-# --- V22: missing and contradicting tags ---
 
 
 @pairs
@@ -29,15 +26,6 @@ def test_a_tag_agrees_with_the_opener_or_is_left_out(
     sequence = sequence_after(opener(entity, owner=owner), *reopened)
     assert accepts(sequence, of(kind, owner=tag)) is (tag is None or tag == owner)
 
-
-def test_owners_of_one_id_in_different_kinds_do_not_meet() -> None:
-    assert accepts(
-        sequence_after(opener(grammar.TEXT, owner="a"), opener(grammar.REASONING_SPAN, owner="b")),
-        opener(grammar.TOOL_CALL, owner="c"),
-    )
-
-
-# --- V14, V15: owners of tool calls ---
 
 UNKNOWN = "unknown"
 
@@ -62,9 +50,6 @@ def test_a_tool_call_belongs_to_the_message_that_carries_it(
     if fits_carrier and fits_record:
         owner = claimed if before == UNKNOWN else before
         assert [tag_of(each) for each in sequence.closers()[:1]] == [owner]
-
-
-# --- owners of messages ---
 
 
 def call(key: str) -> ag.ToolCall:
@@ -98,62 +83,3 @@ def test_a_snapshot_states_owners_anew_and_the_input_fills_gaps_only(ids: IdSpac
     second = first.model_copy(update={"subagent_run_id": "z"})
     assert accepts(sequence_after(ag.MessagesSnapshotEvent(messages=[first, second])), PROBES[ids])
     assert not accepts(started_with(first, second), PROBES[ids])
-
-
-# --- events that open nothing ---
-
-
-@pytest.mark.parametrize(("replace", "owner"), [(None, "z"), (True, "z"), (False, "s")])
-def test_an_activity_snapshot_changes_hands_unless_it_does_not_replace(replace: bool | None, owner: str) -> None:  # noqa: FBT001
-    def snapshot(tag: str, *, replace: bool | None) -> ag.BaseEvent:
-        return event(ag.ActivitySnapshotEvent, message_id="k", subagent_run_id=tag, replace=replace)
-
-    sequence = sequence_after(snapshot("s", replace=False), snapshot("z", replace=replace))
-    for tag in ("s", "z"):
-        delta = event(ag.ActivityDeltaEvent, message_id="k", subagent_run_id=tag)
-        assert accepts(sequence, delta) is (tag == owner)
-    assert accepts(sequence, event(ag.ActivityDeltaEvent, message_id="k", subagent_run_id=None))
-
-
-ENCRYPTED = {
-    "tool-call": (grammar.TOOL_CALL, grammar.TEXT),
-    "message": (grammar.TEXT, grammar.REASONING_MESSAGE),
-}
-
-
-@pytest.mark.parametrize("subtype", ENCRYPTED)
-def test_an_encrypted_value_belongs_to_what_it_names(subtype: str) -> None:
-    named, other = ENCRYPTED[subtype]
-
-    def value(tag: str | None) -> ag.BaseEvent:
-        return event(ag.ReasoningEncryptedValueEvent, subtype=subtype, entity_id="k", subagent_run_id=tag)
-
-    sequence = sequence_after(opener(named, owner="s"), opener(other, owner="z"), closer(named))
-    assert accepts(sequence, value("s"), value(None))
-    assert not accepts(sequence, value("z"))
-    assert accepts(sequence_after(), value("anybody"))
-
-
-# --- V25 to V28: subagents ---
-
-
-def child(key: str, parent: str | None) -> ag.BaseEvent:
-    return ag.SubagentStartedEvent(subagent_run_id=key, name="helper", parent_subagent_run_id=parent)
-
-
-def test_a_subagent_runs_once() -> None:
-    assert not accepts(sequence_after(opener(grammar.SUBAGENT)), opener(grammar.SUBAGENT))
-    assert not accepts(sequence_after(opener(grammar.SUBAGENT), closer(grammar.SUBAGENT)), opener(grammar.SUBAGENT))
-    assert not accepts(sequence_after(), closer(grammar.SUBAGENT))
-
-
-def test_a_subagents_parent_was_started_but_may_be_over() -> None:
-    assert accepts(sequence_after(opener(grammar.SUBAGENT)), child("c", "k"))
-    assert accepts(
-        sequence_after(opener(grammar.SUBAGENT), closer(grammar.SUBAGENT)),
-        child("c", "k"),
-        closer(grammar.SUBAGENT, "c"),
-        FINISH,
-    )
-    assert not accepts(sequence_after(), child("c", "k"))
-    assert not accepts(sequence_after(), child("c", "c"))

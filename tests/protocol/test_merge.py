@@ -5,28 +5,25 @@ edited.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from ag_ui.core import (
+    ActivityMessage,
     AssistantMessage,
     ImagePart,
     Message,
+    ReasoningMessage,
     SystemMessage,
     TextPart,
+    ToolMessage,
     UrlSource,
     UserMessage,
 )
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agui_container.conversation.merge import (
-    MAX_TITLE,
-    MergedHistory,
-    dump_message,
-    make_title,
-    merge_history,
-)
+from agui_container.conversation.merge import MAX_TITLE, MergedHistory, dump_message, make_title, merge_history
 from agui_container.protocol.parser import MESSAGE
 
 IMAGE = ImagePart(source=UrlSource(value="https://example.com/a.png", mime_type="image/png"))
@@ -37,7 +34,6 @@ def message(word: str) -> Message:
 
 
 def kept_of(words: Sequence[str]) -> dict[str, bytes]:
-    """Return a thread in the form of a store."""
     return {word.lower(): dump_message(message(word)) for word in words}
 
 
@@ -134,10 +130,35 @@ def test_the_agent_and_the_store_have_the_same_conversation_for_any_input(kept: 
     assert (again.changed, again.order) == ({}, None)
 
 
+MADE: Mapping[str, Callable[[str], Message]] = {
+    "u": lambda word: UserMessage(id=word, content="x"),
+    "a": lambda word: AssistantMessage(id=word, content="x"),
+    "r": lambda word: ToolMessage(id=word, tool_call_id="c", content="x"),
+    "t": lambda word: ReasoningMessage(id=word, content="x"),
+    "v": lambda word: ActivityMessage(id=word, activity_type="app", content={}),
+}
+
+
+@pytest.mark.parametrize(
+    ("kept", "sent", "together"),
+    [
+        pytest.param("u1 a1 r1 v1 a2", "u1 a7 r8 a9 u2", "u1 a7 r8 v1 a9 u2", id="new ids"),
+        pytest.param("u1 a1 r1 v1 a2", "u1 a1 a2 u2", "u1 a1 v1 a2 u2", id="no results"),
+        pytest.param("u1 a1 r1 v1 a2", "u1 a7 a8 u2", "u1 a7 v1 a8 u2", id="new ids, no results"),
+        pytest.param("u1 t1 a1 v1 a2 v2", "u1 a7 a8", "u1 a7 v1 a8 v2", id="new ids, no reasoning"),
+        pytest.param("u1 a1 v1 a2 u2 a3 v2", "u1 a7 a8 u9", "u1 a7 v1 a8 u9", id="new ids and an edit"),
+        pytest.param("v1 u1 a1 v2", "u1 a7", "v1 u1 a7 v2", id="one at the beginning"),
+        pytest.param("u1 a1 r1 v1 a2", "u1", "u1", id="an answer that is wanted anew"),
+        pytest.param("u1 a1 u2 v1 a2 v2", "u1 a7 u9", "u1 a7 u9", id="a question in other words"),
+    ],
+)
+def test_activities_stay_in_their_places(kept: str, sent: str, together: str) -> None:
+    stored, said = ([MADE[word[0]](word) for word in words.split()] for words in (kept, sent))
+    found = merge_history({each.id: dump_message(each) for each in stored}, said)
+    assert " ".join(each.id for each in found.messages) == together
+
+
 U, A = UserMessage, AssistantMessage
-
-
-# --- titles -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

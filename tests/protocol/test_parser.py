@@ -1,20 +1,21 @@
 """Bytes to a run input: accepted forms, defaults, and refusals that name the field."""
 
+import base64
 import json
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
-from ag_ui.core import RunAgentInput
+from ag_ui.core import RunAgentInput, TokenUsage
+from pydantic import BaseModel, Field, TypeAdapter
 
+from agui_container.protocol.content_parts import migrate_parts
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.parser import (
-    Request,
-    RunRequest,
-    parse,
-)
+from agui_container.protocol.parser import Request, RunRequest, parse, read_forwarded_prop
+from agui_container.protocol.token_usage import count_tokens
 from tests.engine.doubles import Json, ask
+from tests.protocol.samples import without_validation
 
 
 def parse_json(body: object) -> Request:
@@ -37,11 +38,7 @@ def refusal(body: bytes) -> str:
     return refused.value.message
 
 
-# --- run inputs ---
-
-
 def content(*parts: object) -> tuple[object, list[str]]:
-    """Return the parsed parts of a user message, and the warnings."""
     told: list[str] = []
     body = json.dumps(ask(messages=[{"id": "u", "role": "user", "content": list(parts)}])).encode()
     result = run_of(parse(body, told.append))
@@ -72,8 +69,6 @@ def test_a_part_that_is_malformed_is_refused(part: object) -> None:
         json.dumps(ask(messages=[{"id": "u", "role": "user", "content": [part]}])).encode()
     )
 
-
-# --- refusals ---
 
 REFUSED: dict[str, tuple[bytes, str]] = {
     "nothing": (b"", "The body is empty; a RunAgentInput is expected."),
@@ -130,7 +125,6 @@ IMAGE_VALUE = "messages.0.content.0.source.value"
 
 
 def image_message(source: object, image: object = None, **fields: object) -> Json:
-    """Return a message with one image part."""
     return {"id": "u", "role": "user", "content": [{"type": "image", "image": image, "source": source}], **fields}
 
 
@@ -184,3 +178,103 @@ def test_messages_have_ids_of_their_own(role: str, ids: Sequence[str], message: 
 
 def test_a_refusal_does_not_repeat_what_was_sent() -> None:
     assert "hunter2" not in refusal(json.dumps(ask(tools=[{"name": {"password": "hunter2"}}])).encode())
+
+
+class Tea(BaseModel):
+    cups: Annotated[int, Field(ge=1)]
+
+
+TEAS = TypeAdapter(list[Tea])
+
+
+@pytest.mark.parametrize(
+    ("teas", "message"),
+    [
+        (2, "forwardedProps.teas: Input should be a valid list."),
+        ([{"cups": 2}, 2], "forwardedProps.teas.1: Input should be an object."),
+        ([{"cups": 0}], "forwardedProps.teas.0.cups: Input should be greater than or equal to 1."),
+    ],
+)
+def test_wrong_props_are_refused_by_name(teas: object, message: str) -> None:
+    with pytest.raises(AppError) as refused:
+        read_forwarded_prop({"teas": teas}, "teas", TEAS)
+    assert (refused.value.code, refused.value.message) == (ErrorCode.VALIDATION_ERROR, message)
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ([], 0),
+        ([TokenUsage(input_tokens=3, output_tokens=2)], 5),
+        ([TokenUsage(input_tokens=3, output_tokens=2, total_tokens=9)], 9),
+        ([TokenUsage(input_tokens=3), TokenUsage(output_tokens=2)], 5),
+        ([{"input_tokens": 3}, 5, None, "many", TokenUsage(input_tokens=1)], 1),
+        ([without_validation(TokenUsage, input_tokens="3", output_tokens=-2, total_tokens=None)], 0),
+    ],
+)
+def test_only_numbers_that_make_sense_count(usage: list[object], tokens: int) -> None:
+    assert count_tokens(usage) == tokens
+
+
+BYTES = bytes(range(256)) + b"\xfb\xff"
+"""Bytes whose base64 has both symbols that differ between the alphabets."""
+
+PLAIN = base64.b64encode(BYTES).decode()
+LINES = base64.encodebytes(BYTES).decode()
+FOR_URLS = base64.urlsafe_b64encode(BYTES).decode()
+UNPADDED = FOR_URLS.rstrip("=")
+PNG = "image/png"
+
+
+def migrated(*parts: Json) -> list[Json]:
+    messages: list[Json] = [{"content": list(parts)}]
+    migrate_parts(messages, print)
+    found: list[Json] = messages[0]["content"]
+    return found
+
+
+URL = f"data:{PNG};base64,{PLAIN}"
+SHAPES: dict[str, Json] = {
+    "a URL source": {"type": "image", "source": {"type": "url", "value": URL}},
+    "a URL source with its type": {"type": "image", "source": {"type": "url", "value": URL, "mimeType": PNG}},
+    "a data source with the prefix": {"type": "image", "source": {"type": "data", "value": URL, "mimeType": PNG}},
+    "a data source without its type": {"type": "image", "source": {"type": "data", "value": URL}},
+    "a binary part with a URL": {"type": "binary", "url": URL, "mimeType": PNG},
+    "a binary part with the prefix": {"type": "binary", "data": URL, "mimeType": PNG},
+    "a binary part without its type": {"type": "binary", "url": URL},
+    "line breaks in a URL": {"type": "image", "source": {"type": "url", "value": f"DATA:{PNG};BASE64,{LINES}"}},
+    "a URL for URLs": {"type": "image", "source": {"type": "url", "value": f"data:{PNG};base64,{UNPADDED}"}},
+    "escapes in a URL": {
+        "type": "image",
+        "source": {"type": "url", "value": f"data:{PNG};base64,{PLAIN.replace('+', '%2B').replace('=', '%3d')}"},
+    },
+}
+
+
+@pytest.mark.parametrize("mime_type", [PNG, "audio/wav", "video/mp4", "application/pdf"])
+def test_a_binary_part_with_an_id_alone_is_the_handle_of_a_file(mime_type: str) -> None:
+    kind = mime_type.partition("/")[0].replace("application", "document")
+    source = {"type": "file", "value": "file-1", "mimeType": mime_type}
+    assert migrated({"type": "binary", "id": "file-1", "mimeType": mime_type}) == [{"type": kind, "source": source}]
+
+
+@pytest.mark.parametrize("part", SHAPES.values(), ids=SHAPES)
+def test_a_data_url_is_data_in_every_shape(part: Json) -> None:
+    assert migrated(part) == [{"type": "image", "source": {"type": "data", "value": PLAIN, "mimeType": PNG}}]
+
+
+@pytest.mark.parametrize(
+    ("url", "mime_type", "data"),
+    [
+        ("data:,a%20b", "text/plain", b"a b"),
+        ("data:;charset=utf-8,%C3%A9", "text/plain;charset=utf-8", "é".encode()),
+        ("data:text/csv,a,b", "text/csv", b"a,b"),
+        ("data:text/plain;charset=utf-8;base64,aGk", "text/plain;charset=utf-8", b"hi"),
+        ("data:;base64,aGk=", "text/plain", b"hi"),
+    ],
+)
+def test_a_data_url_need_not_have_base64_nor_a_type(url: str, mime_type: str, data: bytes) -> None:
+    source = {"type": "data", "value": base64.b64encode(data).decode(), "mimeType": mime_type}
+    assert migrated({"type": "document", "source": {"type": "url", "value": url}}) == [
+        {"type": "document", "source": source}
+    ]

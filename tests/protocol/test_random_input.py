@@ -1,25 +1,13 @@
 """Random input is answered by a result or by an error that says what is wrong, and harms nothing."""
 
 import json
-from collections.abc import AsyncIterator
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agui_container.main import build_app
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import parse
-from agui_container.settings import Settings
-from tests.behaviour.client import TERMINAL
-from tests.behaviour.server import serving
-from tests.engine.doubles import make_service
 from tests.protocol.random_input import random_body
-from tests.sse import events_of, http_client
-from tests.websocket import receive_frame, socket_to
-
-REQUESTS = 60
-"""Random requests over each transport."""
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -27,18 +15,6 @@ JSON = st.recursive(
     max_leaves=12,
 )
 NAMES = ("threadId", "runId", "messages", "tools", "context", "state", "forwardedProps", "resume", "command", "type")
-
-
-@pytest.fixture
-async def url() -> AsyncIterator[str]:
-    """A server around an agent that answers at once."""
-
-    async def agent(_: object) -> AsyncIterator[str]:
-        yield "hi"
-
-    chosen = Settings()
-    async with serving(build_app(chosen, make_service(agent, chosen))) as served:
-        yield served
 
 
 def check_body(body: bytes) -> None:
@@ -66,24 +42,3 @@ def test_a_random_document_is_read_or_refused(document: object) -> None:
 @given(st.binary())
 def test_random_bytes_are_read_or_refused(body: bytes) -> None:
     check_body(body)
-
-
-@pytest.mark.wire
-async def test_random_requests_over_sse_are_answered_in_order(url: str) -> None:
-    async with http_client(url) as client:
-        for seed in range(REQUESTS):
-            answer = await client.post("/invocations", content=random_body(seed))
-            events = events_of(answer.content)
-            assert events[-1]["type"] in TERMINAL, (seed, events)
-            assert answer.status_code < 500, seed
-        assert (await client.get("/ping")).json()["status"] == "Healthy"
-
-
-@pytest.mark.wire
-async def test_random_frames_are_answered_and_leave_the_socket_open(url: str) -> None:
-    async with socket_to(url) as connection:
-        for seed in range(REQUESTS):
-            await connection.send(random_body(seed).decode(errors="replace"))
-            await connection.send(json.dumps({"command": {"type": "capabilities"}, "id": f"frame {seed}"}))
-            while (frame := await receive_frame(connection)).get("id") != f"frame {seed}":
-                assert frame.get("code") != "INTERNAL_ERROR", seed

@@ -73,9 +73,6 @@ def in_state(state: LifecycleState, *events: BaseEvent) -> RunSequence:
     return sequence
 
 
-# --- the run ---
-
-
 @pytest.mark.parametrize("kind", ALL_EVENTS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("state", LifecycleState)
 def test_each_event_in_each_state_of_the_run(state: LifecycleState, kind: type[BaseEvent]) -> None:
@@ -96,9 +93,6 @@ def test_a_run_may_err_before_it_starts_and_start_again() -> None:
     sequence = RunSequence()
     assert accepts(sequence, ERROR, START, FINISH, ERROR, START)
     assert not accepts(sequence, START)
-
-
-# --- entities ---
 
 
 @pytest.mark.parametrize("when", ["never opened", "open", "closed"])
@@ -127,9 +121,6 @@ def test_a_subclass_counts_as_the_official_class() -> None:
 
     assert accepts(sequence_after(), Note(name="n", value=1))
     assert not accepts(sequence_after(), Foreign(type=EventType.CUSTOM))
-
-
-# --- missing end events ---
 
 
 @each_entity

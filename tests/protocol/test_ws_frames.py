@@ -1,4 +1,4 @@
-"""WebSocket frames: one event each, or adjacent deltas of one stream merged without loss."""
+"""Frames of events: the ids and cursors of SSE, and those of a WebSocket, where adjacent deltas merge without loss."""
 
 import json
 from collections.abc import Sequence
@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from agui_container.protocol.encoder import encode
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.wire.envelope import Envelope, parse_cursor
 from agui_container.protocol.wire.ws_frames import DELTA_TYPES, MERGED_BYTES, make_frames
+from agui_container.web.formats import sse_frames
 from tests.engine.doubles import Json
 from tests.protocol.samples import TRICKY
 
@@ -36,9 +38,6 @@ def test_merging_stops_where_a_frame_would_grow_too_large_and_not_before(text: s
     assert all(len(frame) <= MERGED_BYTES for frame in merged)
     assert all(len(frame) + len(json.dumps(text)) > MERGED_BYTES for frame in merged[:-1])
     assert "".join(json.loads(frame)["delta"] for frame in merged) == "".join(texts)
-
-
-# --- comparison with parsed events ---
 
 
 def by_parsing(envelopes: Sequence[Envelope], *, with_seq: bool) -> list[Json]:
@@ -141,3 +140,30 @@ def streams(draw: st.DrawFn) -> list[Envelope]:
 @example(envelopes=[envelope(1, TextMessageContentEvent(message_id="m", delta=text)) for text in LOOKS_LIKE_JSON])
 def test_frames_are_what_parsing_every_event_would_give(*, envelopes: list[Envelope], with_seq: bool) -> None:
     assert read(envelopes, with_seq=with_seq) == by_parsing(envelopes, with_seq=with_seq)
+
+
+def name(event: BaseEvent) -> str:
+    return str(event.type.value)
+
+
+def test_sse_frames_have_an_id_and_end_in_two_line_feeds() -> None:
+    two = [encode(CustomEvent(name="a", value=1)), encode(CustomEvent(name="b", value=2))]
+    assert sse_frames(two, 7) == (
+        b'id: 7\ndata: {"type":"CUSTOM","name":"a","value":1}\n\n'
+        b'id: 8\ndata: {"type":"CUSTOM","name":"b","value":2}\n\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "seq"), [(None, 0), ("", 0), ("0", 0), ("7", 7), ("007", 7), ("9" * 15, int("9" * 15))]
+)
+def test_a_cursor_is_a_whole_number(text: str | None, seq: int) -> None:
+    assert parse_cursor(text) == seq
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "1.5", " 1", "+1", "1e3", "\N{ARABIC-INDIC DIGIT ONE}", "²", "9" * 16])
+def test_any_other_cursor_is_refused(text: str) -> None:
+    with pytest.raises(AppError) as refused:
+        parse_cursor(text)
+    assert refused.value.code is ErrorCode.VALIDATION_ERROR
+    assert refused.value.message.startswith("after: ")

@@ -27,7 +27,6 @@ def servers() -> Iterator[Servers]:
 
 @pytest.fixture(autouse=True)
 def check_no_faults(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Check that the test left no fault in any log and stopped no server."""
     yield
     if "servers" in request.fixturenames:
         pool: Servers = request.getfixturevalue("servers")
@@ -38,7 +37,6 @@ def check_no_faults(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def server(servers: Servers) -> ServerProcess:
-    """The assistant with the tests' tools."""
     return servers(**ASSISTANT)
 
 
@@ -47,14 +45,11 @@ PATIENT = [("grpc.min_reconnect_backoff_ms", 120_000)]
 
 
 class Dial(Protocol):
-    """Open a channel to a server."""
-
     def __call__(self, server: ServerProcess, **options: Any) -> grpc.Channel: ...
 
 
 @pytest.fixture
 def dial() -> Iterator[Dial]:
-    """Channels that are closed after the test."""
     with ExitStack() as stack:
 
         def dial(server: ServerProcess, **options: Any) -> grpc.Channel:
@@ -66,5 +61,4 @@ def dial() -> Iterator[Dial]:
 
 @pytest.fixture
 def channel(server: ServerProcess, dial: Dial) -> grpc.Channel:
-    """A channel to the assistant."""
     return dial(server)

@@ -21,27 +21,23 @@ class Start(Protocol):
 
 @pytest.fixture(autouse=True)
 async def leave_nothing_open() -> AsyncIterator[None]:
-    """Close the connections of the test."""
     yield
     await close_all()
 
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Start a process with settings of its own."""
     with ExitStack() as stack:
         yield lambda **settings: stack.enter_context(ServerProcess(**settings))
 
 
 @pytest.fixture
 def replica(start: Start, postgres_url: str, redis_url: str) -> Start:
-    """Starts one more replica."""
     return lambda **settings: start(AGUI_STORE=postgres_url, AGUI_BUS=redis_url, **settings)
 
 
 @pytest.fixture
 def process(start: Start, tmp_path: Path) -> Start:
-    """Starts a process on the same file."""
     return lambda **settings: start(AGUI_STORE=f"sqlite:///{tmp_path}/runs.db", **settings)
 
 

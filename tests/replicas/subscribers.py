@@ -32,7 +32,6 @@ class Piece(NamedTuple):
 
     @property
     def is_last(self) -> bool:
-        """True for the last event of its run."""
         return is_last(json.loads(self.data))
 
 
@@ -40,7 +39,6 @@ Pieces = AsyncGenerator[Piece, None]
 
 
 async def over_sse(port: int, sent: bytes, *, window: int | None = None) -> Pieces:
-    """The events of a response."""
     exchange = await HttpExchange.open(port, sent, window=window)
     rest = b""
     try:
@@ -55,7 +53,6 @@ async def over_sse(port: int, sent: bytes, *, window: int | None = None) -> Piec
 
 
 async def over_ws(port: int, asked: Json) -> Pieces:
-    """The frames of one run on a connection of its own."""
     async with socket_to(port, "/ws?cursor=1") as connection:
         await connection.send(json.dumps(asked))
         while True:
@@ -77,17 +74,14 @@ Transport = Callable[[int, str, str, int], Pieces]
 
 
 def by_after(port: int, thread: str, run: str, after: int) -> Pieces:
-    """Resume with ``?after=``."""
     return over_sse(port, request("GET", f"/runs/{run}/events?threadId={thread}&after={after}"))
 
 
 def by_attach(port: int, thread: str, run: str, after: int) -> Pieces:
-    """Resume with ``attach`` on a new connection."""
     return over_ws(port, {"command": {"type": "attach", "threadId": thread, "runId": run, "after": after}})
 
 
 async def all_of(pieces: Pieces) -> list[Piece]:
-    """Read to the end of the run."""
     async with aclosing(pieces) as reading:
         return [piece async for piece in reading]
 
@@ -110,11 +104,9 @@ class Reading:
 
     @property
     def is_over(self) -> bool:
-        """True if the reader has read everything."""
         return self._task.done()
 
     async def whole(self) -> list[Piece]:
-        """All that there was, at the end of the run."""
         return await self._task
 
     @classmethod
@@ -142,7 +134,6 @@ def as_shown(whole: Sequence[bytes], pieces: Sequence[Piece], after: int = 0) ->
 
 
 def frame_of_events(events: Sequence[bytes], seq: int) -> bytes:
-    """Return events as one frame with the number of the last one."""
     first, *others = [json.loads(event) for event in events]
     for other in others:
         assert other | {"delta": ""} == first | {"delta": ""}

@@ -27,23 +27,18 @@ FINISHED, HELD = 0, 1
 
 @dataclass
 class WatchedRun:
-    """A run and the events that its reader has read."""
-
     asked: Json
     is_socket: bool
     seen: list[Piece] = field(default_factory=list)
 
     @property
     def last_seq(self) -> int:
-        """Number of the last event that was read."""
         return self.seen[-1].seq if self.seen else 0
 
     def stream(self, port: int) -> Pieces:
-        """Start the run, and return its stream."""
         return over_ws(port, self.asked) if self.is_socket else over_sse(port, post(self.asked))
 
     def on(self, port: int) -> Pieces:
-        """Read on where the reader was cut."""
         reading = by_attach if self.is_socket else by_after
         return reading(port, self.asked["threadId"], self.asked["runId"], self.last_seq)
 
@@ -56,13 +51,11 @@ class EventCount:
         self._come = asyncio.Event()
 
     def nearer(self, events: int) -> None:
-        """Count further events."""
         self._left -= events
         if self._left <= 0:
             self._come.set()
 
     async def come(self) -> None:
-        """Wait until the number is reached."""
         await asyncio.wait_for(self._come.wait(), PATIENCE)
 
 

@@ -25,14 +25,9 @@ WAIT_SECONDS = 120.0
 
 
 class RecordingTransport(asyncio.Transport):
-    """The server's end of a connection. It records what was done to it."""
-
     def __init__(self) -> None:
         super().__init__({"peername": ("here", 1), "sockname": ("here", 2), "socket": None})
         self.written = b""
-        self.is_reading_on = True
-        self.is_aborted = False
-        self.unsent = 0
         self.closed = asyncio.Event()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -42,49 +37,40 @@ class RecordingTransport(asyncio.Transport):
         self.closed.set()
 
     def abort(self) -> None:
-        self.is_aborted = True
         self.closed.set()
 
     def is_closing(self) -> bool:
         return self.closed.is_set()
 
     def get_write_buffer_size(self) -> int:
-        return self.unsent
+        return 0
 
-    def pause_reading(self) -> None:
-        self.is_reading_on = False
+    def pause_reading(self) -> None: ...
 
-    def resume_reading(self) -> None:
-        self.is_reading_on = True
-
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        self.protocol = protocol
+    def resume_reading(self) -> None: ...
 
 
-class RecordingApp:
-    """An application that records its scopes, and answers each request once ``may_answer`` is released."""
+class EchoingApp:
+    """An application that answers with the body of the request, and records the scope."""
 
     def __init__(self) -> None:
         self.scopes: list[Scope] = []
-        self.may_answer = asyncio.Semaphore(0)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scopes.append(scope)
-        if scope["type"] == "websocket":
-            await send({"type": "websocket.accept"})
-            while (await receive())["type"] != "websocket.disconnect":
-                pass
-            return
-        if scope["path"] != "/ping":
-            await self.may_answer.acquire()
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
-        await send({"type": "http.response.body"})
+        body, is_more = b"", True
+        while is_more:
+            message = await receive()
+            body, is_more = body + message["body"], message["more_body"]
+        headers = [(b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
 
 @cache
 def loaded_configuration(keep_alive: int) -> uvicorn.Config:
     """A configuration without an application. uvicorn takes longer to load one than to answer many requests."""
-    config = uvicorn.Config(RecordingApp(), log_config=None, timeout_keep_alive=keep_alive, ws="websockets-sansio")
+    config = uvicorn.Config(EchoingApp(), log_config=None, timeout_keep_alive=keep_alive, ws="websockets-sansio")
     config.load()
     return config
 

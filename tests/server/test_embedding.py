@@ -9,13 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 import uvicorn
-from ag_ui.core import EventType, RunAgentInput, TextMessageContentEvent, ToolCallStartEvent
+from ag_ui.core import RunAgentInput
 from fastapi import FastAPI
 
-from agui_container import Assistant, Settings, create_app, tool
-from agui_container.models import OfflineModel
-from agui_container.testing import open_thread, run_agent
-from agui_container.tools.policy import PolicyRule, ToolPolicy
+from agui_container import Settings, create_app
 from tests.behaviour.server import listening
 from tests.engine.doubles import ask
 from tests.websocket import socket_to
@@ -31,16 +28,12 @@ async def teapot(request: RunAgentInput) -> AsyncIterator[str]:
     yield f"stout: {request.messages[-1].content}"
 
 
-# --- mounted ----------------------------------------------------------------------------------------------------------
-
-
 def serving(app: FastAPI) -> AbstractAsyncContextManager[str]:
     """Serve an application by a plain uvicorn; gives the base URL."""
     return listening(app, uvicorn.Config(app, log_config=None, ws="websockets-sansio"))
 
 
 def outer(agents: FastAPI, **options: object) -> FastAPI:
-    """Somebody's application with ours under a prefix."""
     app = FastAPI(**options)  # type: ignore[arg-type]
     app.mount(PREFIX, agents)
     return app
@@ -69,13 +62,6 @@ async def test_a_socket_works_under_a_prefix() -> None:
         assert types[0] == "RUN_STARTED"
 
 
-async def test_a_refused_invocation_under_a_prefix_comes_with_the_status_of_the_settings() -> None:
-    agents = create_app(teapot, Settings(error_status="stream"))
-    async with serving(outer(agents)) as url, httpx.AsyncClient(base_url=url) as http:
-        answer = await http.post(f"{PREFIX}/invocations", content=b"no json")
-        assert (answer.status_code, "RUN_ERROR" in answer.text) == (200, True)
-
-
 async def test_the_lifespan_of_a_mounted_application_can_be_handed_to_the_outer_one() -> None:
     agents = create_app(teapot, Settings())
     async with serving(outer(agents, lifespan=agents.router.lifespan_context)):
@@ -91,47 +77,6 @@ async def test_a_mounted_application_says_so_while_its_store_cannot_be_reached(t
     await agents.state.service.aclose()
 
 
-# --- the helper for tests ---------------------------------------------------------------------------------------------
-
-
-async def test_the_helper_for_tests_collects_the_events_of_a_run() -> None:
-    events = await run_agent(teapot, "handle")
-    assert [event.type for event in (events[0], events[-1])] == [EventType.RUN_STARTED, EventType.RUN_FINISHED]
-    text = "".join(event.delta for event in events if isinstance(event, TextMessageContentEvent))
-    assert text == "short and stout: handle"
-
-
-@tool
-def pour(cups: int) -> str:
-    """Pour tea."""
-    return f"poured {cups}"
-
-
-@pytest.mark.parametrize(("approved", "said"), [(True, "poured 2"), (False, "denied")])
-async def test_the_helper_for_tests_answers_an_approval_on_the_same_thread(*, approved: bool, said: str) -> None:
-    policy = ToolPolicy([PolicyRule(tool_pattern="pour", policy="ask")])
-    agent = Assistant(OfflineModel(), (pour,), policy=policy)
-    async with open_thread(agent) as thread:
-        assert (thread.events, thread.interrupts, thread.text) == ([], [], "")
-        events = await thread.send('call pour {"cups": 2}')
-        assert [interrupt.tool_call_id for interrupt in thread.interrupts] == [
-            event.tool_call_id for event in events if isinstance(event, ToolCallStartEvent)
-        ]
-        await thread.answer({"approved": approved})
-        assert thread.interrupts == []
-        assert said in thread.text
-        await thread.send("hello")
-        assert "offline model" in thread.text
-
-
-async def test_the_helper_for_tests_takes_the_agent_of_the_settings() -> None:
-    async with open_thread(settings=Settings(agent="tests.server.test_embedding:teapot")) as thread:
-        await thread.send("handle")
-        assert thread.text == "short and stout: handle"
-
-
-# --- processes --------------------------------------------------------------------------------------------------------
-
 AGENT = """
 async def agent(input):
     yield "{text}"
@@ -139,7 +84,6 @@ async def agent(input):
 
 
 def answer_of(port: int) -> str:
-    """The events of a run."""
     return httpx.post(f"http://127.0.0.1:{port}/invocations", json=ask("t1", "r1"), timeout=WAIT).text
 
 

@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 import pytest
-from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from agui_container.main import create_app
@@ -14,7 +13,7 @@ from agui_container.server.uvicorn_protocols import HttpProtocol
 from agui_container.settings import Settings
 from tests.behaviour.server import serving
 from tests.engine.doubles import agent_of, ask
-from tests.server.doubles import UPGRADE, RecordingTransport, connect, until
+from tests.server.doubles import UPGRADE, EchoingApp, RecordingTransport, connect, until
 from tests.sse import events_of
 
 OFFER = (
@@ -39,23 +38,6 @@ public class Main {
     }
 }
 """
-
-
-class EchoingApp:
-    """An application that answers with the body of the request, and records the scope."""
-
-    def __init__(self) -> None:
-        self.scopes: list[Scope] = []
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self.scopes.append(scope)
-        body, is_more = b"", True
-        while is_more:
-            message = await receive()
-            body, is_more = body + message["body"], message["more_body"]
-        headers = [(b"content-length", b"%d" % len(body))]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
 
 
 @pytest.mark.parametrize("framing", BODIES)
@@ -94,9 +76,6 @@ async def test_an_offer_of_several_protocols_is_no_websocket() -> None:
     connection.data_received(UPGRADE.replace(b"upgrade: websocket", b"upgrade: h2c, websocket") + b"\r\n")
     await until(lambda: transport.written.startswith(b"HTTP/1.1 200 "))
     connection.connection_lost(None)
-
-
-# --- real clients -----------------------------------------------------------------------------------------------------
 
 
 async def run_client(*command: str) -> list[str]:

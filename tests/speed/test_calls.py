@@ -51,7 +51,6 @@ print("answered", *sys.modules.keys() - before)
 
 
 async def talker(_: RunAgentInput) -> AsyncIterator[str]:
-    """An agent that never waits."""
     for _number in range(DELTAS):
         yield "hello world, "
 

@@ -2,12 +2,11 @@
 
 from agui_container.ports.records import ITEM_BYTES, Change, ThreadKey
 from agui_container.stores.memory import MemoryStore
-from agui_container.stores.memory.data import Bounds
 from tests.stores.doubles import A, claim_run, ending, envelopes, message, run, store_turn, thread_of
 
 
 async def test_a_run_that_goes_on_is_never_forgotten() -> None:
-    store = MemoryStore(Bounds(records=1, threads=1))
+    store = MemoryStore(max_threads=1)
     await claim_run(store, run("r", "t0"))
     await store.append(run("r", "t0"), A, envelopes(1, 5, "r", 1_000))
     for n in range(1, 4):
@@ -19,7 +18,7 @@ async def test_a_run_that_goes_on_is_never_forgotten() -> None:
 
 
 async def test_large_threads_make_room_sooner() -> None:
-    store = MemoryStore(Bounds(thread_bytes=2 * (ITEM_BYTES + 1_000)))
+    store = MemoryStore(max_bytes=2 * (3 * ITEM_BYTES + 1_000))
     for n in range(3):
         await store_turn(store, message("m", "x" * 900), key=run("r", f"t{n}"))
     assert [bool(await thread_of(store, ThreadKey("owner", f"t{n}"))) for n in range(3)] == [False, True, True]

@@ -1,19 +1,16 @@
-"""Databases are brought up to date: all steps together are the tables, and older data stays."""
+"""Databases are brought up to date, and older data stays."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Inspector, inspect, make_url, text
-from sqlalchemy.engine.interfaces import ReflectedIndex
+from sqlalchemy import make_url, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agui_container.ports.store import RunQuery, StoreUnavailable
 from agui_container.stores import open_store
 from agui_container.stores.sql.database import Database
-from agui_container.stores.sql.schema import METADATA
 from agui_container.stores.sql.store import upgrade
 from tests.stores.doubles import claim_run, run
 
@@ -26,37 +23,6 @@ async def write_transaction(url: str) -> AsyncIterator[AsyncConnection]:
             yield connection
     finally:
         await database.aclose()
-
-
-def index_as_text(index: ReflectedIndex) -> str:
-    options = {name: str(value) for name, value in index.get("dialect_options", {}).items()}
-    return f"{index | {'dialect_options': options}}"
-
-
-def describe_schema(connection: Connection) -> dict[str, Any]:
-    inspector: Inspector = inspect(connection)
-    return {
-        table: {
-            "columns": [column | {"type": repr(column["type"])} for column in inspector.get_columns(table)],
-            "primary key": inspector.get_pk_constraint(table),
-            "foreign keys": inspector.get_foreign_keys(table),
-            "unique": sorted(inspector.get_unique_constraints(table), key=str),
-            "indexes": sorted(map(index_as_text, inspector.get_indexes(table))),
-        }
-        for table in inspector.get_table_names()
-        if table != "alembic_version"
-    }
-
-
-async def test_all_steps_together_are_the_tables(url: str) -> None:
-    async with write_transaction(url) as connection:
-        await connection.run_sync(upgrade)
-        stepped = await connection.run_sync(describe_schema)
-        for table in reversed(METADATA.sorted_tables):
-            await connection.execute(text(f"DROP TABLE {table.name}"))
-        await connection.run_sync(METADATA.create_all)
-        assert stepped == await connection.run_sync(describe_schema)
-    assert stepped.keys() == METADATA.tables.keys()
 
 
 async def test_replicas_may_start_at_once(url: str) -> None:

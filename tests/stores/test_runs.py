@@ -136,6 +136,16 @@ async def test_an_end_that_is_told_again_changes_nothing(store: Store) -> None:
     assert list(await store.envelopes(RUN, 0)) == envelopes(1, 2)
 
 
+async def test_an_owner_has_the_tokens_of_the_ends_of_a_day_also_of_deleted_threads(replica: Replica) -> None:
+    first, second = await replica(), await replica()
+    for store, key, tokens in ((first, RUN, 3), (second, run("r2"), 4), (second, run("r3", "t1", "other"), 5)):
+        await claim_run(store, key)
+        for _ in range(2):  # a repeated call
+            await store.finish(key, A, [], replace(ending(), tokens=tokens))
+    await first.edit(THREAD, Delete())
+    assert [(await first.tokens(owner)).tokens for owner in ("owner", "other", "third")] == [7, 5, 0]
+
+
 async def test_an_end_stores_what_an_unheard_append_had_not(store: Store) -> None:
     await claim_run(store)
     await store.append(RUN, A, envelopes(1, 2))

@@ -64,17 +64,14 @@ class Collector:
 
     @property
     def endpoint(self) -> str:
-        """Its address."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     @property
     def received(self) -> list[Message]:
-        """All requests that have come."""
         return list(self._received)
 
     @property
     def spans(self) -> list[Span]:
-        """All that have come, in the order of their beginning."""
         traces = [request for request in self._received if isinstance(request, ExportTraceServiceRequest)]
         found = [
             span
@@ -87,13 +84,11 @@ class Collector:
 
     @property
     def metrics(self) -> set[str]:
-        """The names of what was measured."""
         requests = [request for request in self._received if isinstance(request, ExportMetricsServiceRequest)]
         parts = [part for request in requests for part in request.resource_metrics]
         return {metric.name for part in parts for scope in part.scope_metrics for metric in scope.metrics}
 
     def wait_for(self, found: Callable[[], T]) -> T:
-        """Wait until ``found`` returns something, and return it."""
         deadline = time.monotonic() + SECONDS
         with self._changed:
             while not (result := found()):
@@ -103,7 +98,6 @@ class Collector:
 
 
 def text_attributes(span: Span) -> dict[str, str]:
-    """The texts that a span tells."""
     return {each.key: each.value.string_value for each in span.attributes if each.value.HasField("string_value")}
 
 

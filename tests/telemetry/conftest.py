@@ -17,8 +17,6 @@ from tests.secret_search import search
 
 
 class Recorded:
-    """The spans that have ended."""
-
     def __init__(self, provider: TracerProvider) -> None:
         self.provider = provider
         self._exporter = InMemorySpanExporter()
@@ -26,11 +24,9 @@ class Recorded:
 
     @property
     def spans(self) -> list[ReadableSpan]:
-        """Finished spans, by start time."""
         return sorted(self._exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
 
     def __getitem__(self, name: str) -> ReadableSpan:
-        """The only span of this name."""
         [found] = [span for span in self.spans if span.name == name]
         return found
 
@@ -46,12 +42,10 @@ class Recorded:
 
 
 def attributes_of(span: ReadableSpan) -> Json:
-    """Attributes of a span."""
     return dict(span.attributes or {})
 
 
 def is_error(span: ReadableSpan) -> bool:
-    """True if the span has failed."""
     return span.status.status_code is StatusCode.ERROR
 
 

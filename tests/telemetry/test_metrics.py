@@ -34,7 +34,6 @@ def exposition(reader: InMemoryMetricReader) -> Iterator[Exposition]:
 
 
 def families(text: str) -> dict[str, Metric]:
-    """The metrics of a text of Prometheus's, by name."""
     return {family.name: family for family in text_string_to_metric_families(text)}
 
 

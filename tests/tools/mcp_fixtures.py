@@ -24,12 +24,9 @@ PROCESS = StdioServer(name="demo", command=sys.executable, args=("-m", "tests.to
 SCRIPT = StdioServer(
     name="demo", command=sys.executable, args=(str(Path(__file__).with_name("mcp_process.py")),), tool_prefix=""
 )
-"""A process that starts at once."""
 
 
 class Time:
-    """A monotonic clock."""
-
     seconds = 0.0
 
     def __call__(self) -> float:

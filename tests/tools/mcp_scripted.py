@@ -41,16 +41,7 @@ def refused(status: int, code: int | None = None, message: str = "") -> Callable
 
 @dataclass
 class Scripted:
-    """The server, of 2026-07-28 if ``is_newest``, else with sessions.
-
-    Attributes:
-        listing: returns a page of tools for a cursor.
-        result: the result of every call.
-        refusals: answers by method, in place of what the server would answer.
-        forgotten: answer to a request in a session that the server does not know.
-        instructions: its description of its tools.
-        methods: requests that were processed.
-    """
+    """The server, of 2026-07-28 if ``is_newest``, else with sessions. ``refusals`` replace answers by method."""
 
     listing: Callable[[object], Json] = lambda _: {"tools": [ECHO]}
     result: Json = field(default_factory=lambda: {"content": [text("carried out")]})

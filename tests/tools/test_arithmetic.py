@@ -1,14 +1,12 @@
-"""Arithmetic gives the right numbers, and nothing but arithmetic gives any."""
+"""The builtin tools: the time, and arithmetic, where nothing but arithmetic gives any number."""
 
-import ast
 import contextlib
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from agui_container.ports import ToolError
-from agui_container.tools.builtin import MAX_LENGTH, evaluate
+from agui_container.ports import Tool, ToolContent, ToolError
+from agui_container.tools.builtin import MAX_LENGTH, builtin_tools, evaluate
+from tests.contexts import run_context
 
 
 @pytest.mark.parametrize(
@@ -99,6 +97,34 @@ def test_long_text_is_refused() -> None:
         evaluate("1" * (MAX_LENGTH + 1))
 
 
+def tool(name: str, now: float = 0.0) -> Tool:
+    return next(tool for tool in builtin_tools(lambda: now) if tool.spec.name == name)
+
+
+async def call(name: str, **arguments: object) -> ToolContent:
+    return await tool(name, now=1_700_000_000.9).call(arguments, run_context())
+
+
+async def test_calculate_gives_the_value_as_text() -> None:
+    assert await call("calculate", expression="2*(3+4)") == "14"
+    assert await call("calculate", expression="1/4") == "0.25"
+
+
+@pytest.mark.parametrize("arguments", [{}, {"timezone": "UTC"}, {"timezone": None}, {"timezone": ""}])
+async def test_current_time_is_utc_with_seconds(arguments: dict[str, object]) -> None:
+    assert await call("current_time", **arguments) == "2023-11-14T22:13:20+00:00"
+
+
+async def test_current_time_knows_time_zones() -> None:
+    assert await call("current_time", timezone="Europe/Berlin") == "2023-11-14T23:13:20+01:00"
+
+
+@pytest.mark.parametrize("name", ["Mars/Base", "../../etc/passwd", "/etc/passwd", "Europe", "x" * 5000, "a\x00b"])
+async def test_current_time_refuses_other_names(name: str) -> None:
+    with pytest.raises(ToolError, match=r"^There is no time zone named '.{1,64}'\. Use an IANA name"):
+        await call("current_time", timezone=name)
+
+
 @pytest.mark.parametrize(
     ("expression", "sentence"),
     [
@@ -113,17 +139,3 @@ def test_functions_say_what_they_take(expression: str, sentence: str) -> None:
     with pytest.raises(ToolError) as caught:
         evaluate(expression)
     assert str(caught.value) == sentence
-
-
-def test_expressions_are_parsed_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    parse, side_by_side, parsing = ast.parse, threading.Barrier(2), 0.1
-
-    def waits_for_another(source: str, *, mode: str) -> ast.AST:
-        with contextlib.suppress(threading.BrokenBarrierError):
-            side_by_side.wait(parsing)
-            raise AssertionError("two are parsed at once")
-        return parse(source, mode=mode)
-
-    with ThreadPoolExecutor(2) as threads, monkeypatch.context() as patched:
-        patched.setattr("agui_container.tools.builtin.ast.parse", waits_for_another)
-        assert list(threads.map(evaluate, ["1+1", "2+2"])) == [2, 4]

@@ -74,9 +74,6 @@ def test_arguments_with_defaults_are_optional() -> None:
     assert properties["d"] == {}  # what JSON cannot hold is not shown
 
 
-# --- names and descriptions -------------------------------------------------------------------------------------------
-
-
 def google(a: int, b: int = 2) -> None:
     """Add two numbers.
 
@@ -143,9 +140,6 @@ def test_without_a_docstring_the_name_is_the_description() -> None:
 
     assert function.spec.description == "function"
     assert parameters_of(function) == {"type": "object", "properties": {}, "additionalProperties": False}
-
-
-# --- invalid tools ----------------------------------------------------------------------------------------------------
 
 
 class Unknown: ...

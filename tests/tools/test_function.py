@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from agui_container.ports import ToolContent, ToolError
-from agui_container.runtime.daemon_threads import DaemonThreadPool
+from agui_container.threads import DaemonThreadPool
 from agui_container.tools import threads
 from agui_container.tools.function_tool import FunctionTool
 from agui_container.tools.identity_limiter import IdentityLimiter
@@ -26,9 +26,6 @@ async def call(function: Callable[..., object], **arguments: object) -> ToolCont
     return await tool(function).call(arguments, run_context())
 
 
-# --- results --------------------------------------------------------------------------------------------------------
-
-
 async def test_a_call_is_given_up_after_its_timeout() -> None:
     async def function() -> None:
         await asyncio.Event().wait()
@@ -43,9 +40,6 @@ async def test_a_timeout_inside_the_function_is_its_own() -> None:
 
     with pytest.raises(TimeoutError, match="the database"):
         await tool(function, timeout=WAIT).call({}, run_context())
-
-
-# --- blocking -------------------------------------------------------------------------------------------------------
 
 
 async def test_a_blocking_function_does_not_block_the_loop() -> None:

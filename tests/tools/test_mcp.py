@@ -22,17 +22,12 @@ from tests.tools.mcp_scripted import ECHO, Json, Scripted, scripted
 
 pytestmark = pytest.mark.wire
 
-# --- tools and results ------------------------------------------------------------------------------------------------
-
 
 async def test_the_servers_tools_are_listed_under_a_prefix(rig: Rig) -> None:
     spec = (await rig.tools())["demo_add"].spec
     assert spec.description == "Add two numbers."
     assert isinstance(spec.parameters, dict)
     assert spec.parameters["required"] == ["a", "b"]
-
-
-# --- time -------------------------------------------------------------------------------------------------------------
 
 
 async def test_a_cancelled_call_is_cancelled_at_the_server(rig: Rig) -> None:
@@ -60,9 +55,6 @@ async def test_progress_reaches_the_client_and_not_too_often(rig: Rig, monkeypat
     assert await tool.call({}, replace(run_context(emit=sent.append), tool_call_id="call-1")) == "arrived"
     value = {"toolCallId": "call-1", "progress": 0.0, "total": 3.0, "message": "step 0"}
     assert [item.value for item in of_type(sent, CustomEvent) if item.name == TOOLS_PROGRESS] == [value]
-
-
-# --- the list ---------------------------------------------------------------------------------------------------------
 
 
 async def test_the_list_is_kept_until_it_is_old(rig: Rig) -> None:

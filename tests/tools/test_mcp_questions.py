@@ -270,14 +270,6 @@ async def test_a_tool_that_needs_a_model_or_folders_of_the_client_says_so(reques
             await rig.call()
 
 
-async def test_a_tool_that_asks_for_a_model_within_its_call_says_so(
-    today: Rig, caplog: pytest.LogCaptureFixture
-) -> None:
-    with pytest.raises(ToolError, match=r"^sample needs 'sampling/createMessage', which this client does not offer\.$"):
-        await today.call("sample")
-    assert "needs the setting" not in caplog.text
-
-
 async def test_a_call_that_needs_a_link_is_made_again() -> None:
     links = [{"mode": "url", "elicitationId": "1", "url": LINK.url, "message": "Sign in."}]
     error = {"code": -32042, "message": "Sign in first", "data": {"elicitations": links}}

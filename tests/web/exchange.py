@@ -20,17 +20,8 @@ async def send_at_once(_: bytes) -> None:
 class AsgiExchange:
     """A request and the server's side of its response.
 
-    Args:
-        on_send: awaited with the body of each message before the message counts as written. It may wait, as for a full
-            socket, or raise.
-        takes: decides whether the connection takes a chunk at once. None stands for a server without a direct way.
-        thread: the thread of the run that a POST asks for.
-
-    Attributes:
-        messages: what was sent with ``send``.
-        bodies: what was written, sent or pushed, in order.
-        pushed: number of chunks that were written directly.
-        state: the scope's state, for a response without an application around it.
+    Each message waits for ``on_send`` before it counts as written. ``takes`` decides whether the connection takes a
+    chunk at once; None stands for a server without a direct way.
     """
 
     def __init__(
@@ -45,7 +36,6 @@ class AsgiExchange:
         self.state: dict[str, object] = {OUTER_SEND: self.send}
 
     def leave(self) -> None:
-        """Disconnect."""
         self._left.set()
 
     async def answer(self, app: ASGIApp, method: str = "POST", path: str = "/invocations") -> None:
@@ -118,5 +108,4 @@ class AsgiExchange:
 
 
 def sequence_numbers(bodies: list[bytes]) -> list[int]:
-    """Return the ids of the frames, in the order of their writes."""
     return [int(line[4:]) for line in b"".join(bodies).split(b"\n") if line.startswith(b"id: ")]

@@ -13,25 +13,21 @@ from tests.sse import frames_of, http_client
 
 
 async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Say one thing."""
     yield CustomEvent(name="n", value="\u2028 é\n")
 
 
 async def post(client: OverSse, body: Json | bytes, headers: dict[str, str] | None = None) -> httpx.Response:
-    """Post a body and return the response."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     async with http_client(client.url) as http:
         return await http.post("/invocations", content=content, headers=headers)
 
 
 async def get(client: OverSse, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
-    """Get a path and return the response."""
     async with http_client(client.url) as http:
         return await http.get(path, headers=headers)
 
 
 def refusal_event(response: httpx.Response) -> Json:
-    """Return the RUN_ERROR of a refusal, which is its only event."""
     assert response.headers["content-type"].startswith("text/event-stream")
     [frame] = frames_of(response.content)
     assert (frame.seq, frame.event["type"]) == (None, "RUN_ERROR")

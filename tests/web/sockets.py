@@ -9,7 +9,6 @@ from tests.engine.doubles import Json
 
 
 async def brief(asked: RunAgentInput) -> AsyncIterator[Item]:
-    """Say one thing."""
     yield CustomEvent(name="n", value=asked.run_id)
 
 

@@ -4,14 +4,7 @@ import pytest
 from starlette.types import Scope
 
 from agui_container.protocol.errors import AppError
-from agui_container.web.browser_policy import (
-    MAX_LOGGED,
-    BrowserPolicy,
-    Headers,
-    host_name,
-    log_refused_page,
-    same_host,
-)
+from agui_container.web.browser_policy import MAX_LOGGED, BrowserPolicy, Headers, host_name, log_refused_page, same_host
 from tests.conftest import Serve
 from tests.engine.doubles import forever
 from tests.sse import http_client
@@ -20,9 +13,6 @@ from tests.websocket import refused_handshake, socket_to
 
 REBOUND = "evil.example:8080"
 PATHS = ["/threads", "/runs/r1", "/runs/r1/events", "/threads/t1/transcript", "/capabilities", "/", "/ping", "/docs"]
-
-
-# --- names ---
 
 
 @pytest.mark.parametrize(
@@ -76,9 +66,6 @@ def test_any_other_page_is_refused(origin: str, host: str) -> None:
 )
 def test_a_host_header_names_a_host_with_or_without_a_port(host: str, name: str) -> None:
     assert host_name(host) == name
-
-
-# --- the policy ---
 
 
 def allows(headers: dict[str, str], path: str = "/threads", method: str = "GET", hosts: tuple[str, ...] = ()) -> bool:
@@ -141,9 +128,6 @@ def test_a_page_under_an_allowed_name_may_call_its_own_host_only() -> None:
     assert not allows({"host": "other.example", **page}, method="POST", hosts=("name.example", "other.example"))
 
 
-# --- over the wire ---
-
-
 async def test_a_rebound_page_reads_nothing(serve: Serve) -> None:
     client, _ = await serve(forever)
     page = {"host": REBOUND, "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"}
@@ -161,9 +145,6 @@ async def test_a_socket_of_a_rebound_page_is_refused(serve: Serve) -> None:
         assert (refused.status, refused.event["code"]) == (403, "ACCESS_DENIED")
     async with socket_to("ws://name.example", host="127.0.0.1", port=port, origin="http://name.example"):
         pass
-
-
-# --- the log ---
 
 
 async def test_a_refused_page_is_logged_with_its_origin(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:

@@ -18,8 +18,6 @@ from tests.secret_search import planted
 from tests.sse import http_client
 from tests.websocket import refused_handshake
 
-# --- over the wire ---
-
 
 async def post(url: str, headers: dict[str, str]) -> httpx.Response:
     async with http_client(url) as http:
@@ -76,9 +74,6 @@ async def test_several_session_ids_are_refused(serve: Serve) -> None:
         answer = await http.get("/threads", headers=[(header, "mine"), (header, "yours")])
     assert answer.status_code == 400
     assert "may be sent once" in answer.text
-
-
-# --- headers for agents ---
 
 
 def connection(kind: str, headers: dict[str, str], **more: object) -> HTTPConnection:

@@ -2,72 +2,20 @@
 
 import pytest
 from fastapi import FastAPI
-from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agui_container.main import build_app
-from agui_container.ports import Caller
 from agui_container.settings import Settings
-from agui_container.web.application import ErrorMiddleware
 from tests.behaviour.server import serving
 from tests.engine.doubles import forever, make_service
 from tests.sse import http_client
-
-
-async def fault_sends(kind: str) -> list[Message]:
-    """Return what is sent for a fault of the application, which is raised."""
-    sent: list[Message] = []
-
-    async def broken(_scope: Scope, _receive: Receive, _send: Send) -> None:
-        raise LookupError("lost")
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    async def receive() -> Message:
-        raise NotImplementedError
-
-    state = {"caller": Caller(owner="everybody", request_id="request-1"), "refused_status": None}
-    scope = {"type": kind, "method": "POST", "path": "/", "headers": [], "state": state}
-    with pytest.raises(LookupError, match="lost"):
-        await ErrorMiddleware(broken)(scope, receive, send)
-    return sent
-
-
-async def test_a_fault_before_an_answer_is_answered_and_raised() -> None:
-    start, body = await fault_sends("http")
-    assert (start["type"], start["status"]) == ("http.response.start", 500)
-    assert b"INTERNAL_ERROR" in body["body"]
-    assert b"lost" not in body["body"]
-
-
-async def test_a_fault_of_a_socket_is_raised_and_sends_nothing() -> None:
-    assert await fault_sends("websocket") == []
-
-
-async def test_an_applications_own_exception_handler_replaces_the_error_middleware() -> None:
-    async def otherwise(_: Request, __: Exception) -> Response:
-        return PlainTextResponse("otherwise", 500)
-
-    app = build_app(Settings(), make_service(forever))
-    assert isinstance(app.build_middleware_stack(), ErrorMiddleware)
-    app.add_exception_handler(Exception, otherwise)
-    stack = app.build_middleware_stack()
-    assert isinstance(stack, ServerErrorMiddleware)
-    assert stack.handler is otherwise
-
-
-# --- middleware of a program ------------------------------------------------------------------------------------------
-
 
 PAGE = "http://page.example"
 
 
 class NamingMiddleware:
-    """Middleware that names itself in each response."""
-
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
@@ -85,7 +33,6 @@ class PaymentError(Exception):
 
 
 def application(*origins: str) -> FastAPI:
-    """Return an application with added middleware, route and exception handler."""
     app = build_app(Settings(cors_origins=origins), make_service(forever))
 
     async def pay(_: Request) -> Response:

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 from fastapi import FastAPI
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agui_container.engine.engine import Engine
 from agui_container.main import build_app
@@ -36,7 +35,6 @@ async def application(agent: object = paced_agent) -> tuple[FastAPI, Engine]:
 
 
 async def run_status(service: Engine) -> str:
-    """Return the status of the run after its end."""
     run = service.runs.find_local(caller(), "t1", "r1")
     assert run is not None
     await eventually(lambda: run.log.has_ended)
@@ -45,9 +43,6 @@ async def run_status(service: Engine) -> str:
 
 def takes_all(_: bytes) -> bool:
     return True
-
-
-# --- writers ---
 
 
 async def test_a_lone_event_is_pushed_to_the_connection() -> None:
@@ -102,38 +97,6 @@ async def test_the_end_leaves_together_with_the_last_events_if_they_are_small(si
     assert [message["more_body"] for message in exchange.messages[1:]] == [True] * (len(exchange.messages) - 2) + [
         False
     ]
-
-
-# --- middleware ---
-
-
-class BodyRecorder:
-    """Middleware that records what is sent."""
-
-    def __init__(self, app: ASGIApp, bodies: list[bytes]) -> None:
-        self._app = app
-        self._bodies = bodies
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def record(message: Message) -> None:
-            if message.get("body"):
-                self._bodies.append(message["body"])
-            await send(message)
-
-        await self._app(scope, receive, record)
-
-
-async def test_middleware_sees_every_chunk() -> None:
-    recorded = list[bytes]()
-    app, _ = await application()
-    app.add_middleware(BodyRecorder, bodies=recorded)
-    exchange = AsgiExchange(takes=takes_all)
-    await exchange.answer(app)
-    assert sequence_numbers(recorded) == EVENTS
-    assert (exchange.pushed, exchange.bodies) == (0, recorded)
-
-
-# --- slow and failed writes ---
 
 
 async def test_a_connection_that_raises_ends_the_stream_and_not_the_run(caplog: pytest.LogCaptureFixture) -> None:

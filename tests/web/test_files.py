@@ -120,7 +120,8 @@ async def test_a_file_is_its_owners_alone() -> None:
             answer = await http.request(method, f"/files/{file_id}", headers=yours)
             assert (answer.status_code, "FILE_NOT_FOUND" in answer.text) == (404, True)
         assert (await http.get(f"/files/{file_id}", headers=mine)).status_code == 200
-        assert (await http.delete(f"/files/{file_id}", headers=mine)).json() == {"id": file_id, "deleted": True}
+        gone = {"id": file_id, "fileId": file_id, "deleted": True}
+        assert (await http.delete(f"/files/{file_id}", headers=mine)).json() == gone
         assert (await http.get(f"/files/{file_id}", headers=mine)).status_code == 404
 
 
@@ -171,11 +172,16 @@ async def test_an_agent_reads_a_file_by_its_id() -> None:
         assert said == ["nothing"]
 
 
-async def test_files_are_deleted_with_the_thread_that_names_them() -> None:
+@pytest.mark.parametrize("first", ["t1", "f1", "f2"])
+async def test_files_are_deleted_with_the_last_thread_that_names_them(first: str) -> None:
     async with client_of() as http:
         named, other = (await put(http))["id"], (await put(http))["id"]
         await events_of(http, naming(named))
-        assert (await http.delete("/threads/t1")).status_code == 200
+        for thread, fork in (("t1", "f1"), ("f1", "f2")):
+            assert await command(http, "threads.fork", threadId=thread, messageId="u1", newThreadId=fork)
+        for thread in (first, *sorted({"f1", "f2", "t1"} - {first})):
+            assert (await http.get(f"/files/{named}")).status_code == 200
+            assert (await http.delete(f"/threads/{thread}")).status_code == 200
         assert (await http.get(f"/files/{named}")).status_code == 404
         assert (await http.get(f"/files/{other}")).status_code == 200
 
@@ -186,3 +192,4 @@ async def test_a_server_without_a_place_says_so() -> None:
         assert answer.status_code == 400
         assert "This server has no place for files (AGUI_FILES)." in answer.text
         assert (await http.get("/files/f1")).status_code == 404
+        assert "files.put" not in (await http.get("/capabilities")).json()["custom"]["commands"]

@@ -45,9 +45,6 @@ async def test_deltas_merge_without_loss_when_the_reader_is_behind(serve: Serve)
     assert seqs[-1] == len(words) + 4
 
 
-# --- callers ---
-
-
 async def test_a_browsers_token_and_query_reach_the_agent(serve: Serve) -> None:
     async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         yield CustomEvent(name="n", value=dict(ctx.caller.headers))

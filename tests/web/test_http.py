@@ -14,8 +14,6 @@ from tests.engine.doubles import WAIT, ask, asking, caller, forever
 from tests.sse import frames_of, http_client
 from tests.web.responses import brief, get, post, refusal_event
 
-# --- streams ---
-
 
 async def test_a_stream_is_numbered_frames_that_nobody_caches(serve: Serve) -> None:
     client, _ = await serve(brief)
@@ -29,9 +27,6 @@ async def test_a_stream_is_numbered_frames_that_nobody_caches(serve: Serve) -> N
     assert [frame.seq for frame in frames] == [1, 2, 3]
     assert frames[1].data == '{"type":"CUSTOM","name":"n","value":"\u2028 é\\n"}'.encode()
     assert b"\r" not in response.content
-
-
-# --- refusals ---
 
 
 async def test_a_compressed_body_is_refused_for_what_it_is(serve: Serve) -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 from pydantic_core import from_json
 
-from agui_container.runtime.offload import LARGE_BYTES
+from agui_container.threads import LARGE_BYTES
 from agui_container.web.commands import encode_result
 
 

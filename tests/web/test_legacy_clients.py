@@ -10,7 +10,7 @@ from ag_ui import core as ag
 from agui_container.ports import Item
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.wire.envelope import Batch
-from agui_container.runtime.offload import LARGE_BYTES
+from agui_container.threads import LARGE_BYTES
 from agui_container.web import legacy_clients
 from agui_container.web.legacy_clients import LegacySseFormat
 from tests.conftest import Serve
@@ -41,7 +41,6 @@ async def yield_text(_: ag.RunAgentInput) -> AsyncIterator[Item]:
 
 
 def input_without_version(**fields: Any) -> Json:  # noqa: ANN401 - as in JSON
-    """Return an input without a version."""
     return {name: value for name, value in ask(**fields).items() if name != "protocolVersion"}
 
 

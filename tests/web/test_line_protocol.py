@@ -31,8 +31,6 @@ async def url(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
 
 
 class Talk:
-    """A call of a client."""
-
     def __init__(self, call: ClientCall[Line, Line]) -> None:
         self.call = call
 
@@ -51,7 +49,6 @@ class Talk:
 
 @contextlib.asynccontextmanager
 async def talking(url: str) -> AsyncIterator[Talk]:
-    """Provide a call, which is dropped at the end."""
     async with AsyncExitStack() as closing:
         caller = connect_caller(port_of(url), "somebody", closing)
         talk = Talk(ClientCall(StreamStreamMethod(caller.channel, "/lines.Lines/Talk", Line, Line), {}))

@@ -21,7 +21,6 @@ AGENTS = ["poet=tests.protocols.grpc.tools:poet", "asker=tests.protocols.grpc.to
 
 @pytest.fixture
 async def http() -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a server with three agents."""
     async with serving(build_app(Settings(agents=AGENTS))) as url, httpx.AsyncClient(base_url=url) as client:
         yield client
 
@@ -34,7 +33,6 @@ async def say(http: httpx.AsyncClient, path: str = "/invocations", **props: Any)
 
 
 def text_of(events: list[Json]) -> str:
-    """The text of all messages."""
     return "".join(event.get("delta", "") for event in events)
 
 

@@ -11,7 +11,7 @@ from starlette.types import Message, Receive
 
 from agui_container.engine.engine import Engine
 from agui_container.protocol.errors import AppError
-from agui_container.runtime.offload import LARGE_BYTES
+from agui_container.threads import LARGE_BYTES
 from agui_container.web import request_body
 from agui_container.web.request_body import read_body, read_fields, read_request
 from tests.engine.doubles import caller, forever, make_service
@@ -24,7 +24,6 @@ def request_from(receive: Receive) -> Request:
 
 
 def client_with_chunks(*chunks: bytes) -> Receive:
-    """Return ``receive`` of a client that sends these pieces of a body."""
     left = list(chunks)
 
     async def receive() -> Message:
@@ -52,7 +51,6 @@ async def test_large_bodies_are_parsed_aside_and_one_after_the_other(
 
 
 async def silent() -> Message:
-    """A client that sends no body."""
     await asyncio.Event().wait()
     raise NotImplementedError
 

@@ -11,7 +11,7 @@ from agui_container.ports.store import StoreUnavailable
 from agui_container.settings import Settings
 from tests.conftest import Serve
 from tests.engine.doubles import START, ask, caller, forever, make_service
-from tests.sse import frames_of, http_client, stream_frames
+from tests.sse import frames_of, http_client
 from tests.web.responses import brief, get, post, refusal_event
 
 
@@ -137,16 +137,6 @@ async def test_a_reader_with_all_events_of_an_ended_run_gets_204(serve: Serve, q
     assert response.headers["x-request-id"] == "req-42"
     assert "content-type" not in response.headers
     assert (await client.service.runs.list(caller()))[0]["readers"] == 0
-
-
-async def test_a_reader_with_all_events_so_far_of_an_open_run_gets_the_rest(serve: Serve) -> None:
-    client, _ = await serve(forever)
-    stream = await client.start(ask())
-    await stream.until("RUN_STARTED")
-    async with http_client(client.url) as http, http.stream("GET", "/runs/r1/events?after=1") as response:
-        assert response.status_code == 200
-        await client.cancel("t1", "r1")
-        assert [frame.event["type"] async for frame in stream_frames(response)] == ["RUN_FINISHED"]
 
 
 @pytest.mark.parametrize(("query", "last"), [("?after=x", ""), ("?after=-1", ""), ("", "abc"), ("?after=9", "")])

@@ -199,16 +199,6 @@ async def test_a_cancel_without_ids_ends_the_run_of_this_connection(serve: Serve
     assert [run.status for run in client.service.registry.queue("everybody", "t2")] == ["running"]
 
 
-async def test_a_cancel_without_ids_right_behind_a_run_ends_that_run(serve: Serve) -> None:
-    _, client = await serve(WaitingAgent(run_id_event))
-    socket = await client.connect()
-    await send(socket, ask(), CANCEL)
-    frames = frame_names(await receive(socket, 3))
-    while "result r1" not in frames or "RUN_FINISHED r1" not in frames:
-        frames += frame_names(await receive(socket, 1))
-    assert "error RUN_NOT_FOUND" not in frames
-
-
 async def test_a_cancel_without_ids_ends_the_run_that_is_being_admitted(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,8 +23,6 @@ from tests.engine.doubles import Json, ask, make_service
 
 
 class Now:
-    """Monotonic seconds that stand still."""
-
     def __init__(self) -> None:
         self.seconds = 1_000.0
 
@@ -51,12 +49,6 @@ def busiest_second(times: list[float]) -> int:
     return max(sum(1 for time in times if start <= time <= start + 1 + 1e-6) for start in times)
 
 
-def test_a_lone_frame_is_never_delayed() -> None:
-    pauses = [1 / RATE] * 500
-    times = departures(pauses)
-    assert times == pytest.approx([1_000 + at / RATE for at in range(1, 501)])
-
-
 def test_a_burst_is_free_and_then_frames_leave_evenly() -> None:
     times = departures([0.0] * 150)
     assert times[: int(BURST)] == [1_000.0] * int(BURST)
@@ -73,20 +65,10 @@ def test_no_second_is_ever_too_busy(pauses: list[float], woken_late: float, sent
     assert busiest_second(departures(pauses, woken_late, sent_late)) <= 230
 
 
-async def test_waiting_where_nothing_is_due_returns_at_once() -> None:
-    pace = RateLimiter(Now())
-    async with asyncio.timeout(0):
-        await pace.wait()
-
-
-# --- sockets ----------------------------------------------------------------------------------------------------------
-
-
 EVENTS = 1_000
 SCOPE = {"type": "websocket", "path": "/ws", "raw_path": b"/ws", "root_path": "", "query_string": b"", "headers": []}
 
 Sent = list[tuple[float, Json]]
-"""Frames, and when each was sent."""
 
 
 class InstantSelector(selectors.DefaultSelector):
@@ -103,8 +85,6 @@ class InstantSelector(selectors.DefaultSelector):
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """A loop with such a time."""
-
     def __init__(self) -> None:
         self.hurried = InstantSelector()
         super().__init__(self.hurried)
@@ -147,7 +127,6 @@ async def exchange_frames(agent: object, frames: Mapping[float, list[Json]], unt
 
 
 async def chatty(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Yield events that cannot be merged, without waiting."""
     for number in range(EVENTS):
         yield CustomEvent(name="number", value=number)
 

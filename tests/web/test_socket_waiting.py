@@ -74,22 +74,6 @@ class HeldLists:
         return Page([])
 
 
-async def test_a_client_that_leaves_amid_its_requests_causes_no_error(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    _, client = await serve(WaitingAgent(run_id_event), on_disconnect="continue")
-    lists = HeldLists(client.service, monkeypatch)
-    socket = await client.connect()
-    await send(socket, *({"id": number, "command": {"type": "threads.list"}} for number in range(3)), ask())
-    await asyncio.wait_for(lists.asked.wait(), WAIT)
-    socket.transport.abort()
-    await asyncio.wait_for(socket.wait_closed(), WAIT)
-    lists.may_end.set()
-    await eventually(lambda: [run.status for run in client.service.registry.queue("everybody", "t1")] == ["running"])
-    await client.service.drain(0)
-    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
-
-
 @pytest.mark.parametrize("last_frame", [None, {"type": "ping", "id": 4}, {"command": 1}], ids=["run", "ping", "error"])
 async def test_a_frame_that_cannot_be_sent_loses_no_request_from_before_the_client_left(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, last_frame: dict[str, Any] | None

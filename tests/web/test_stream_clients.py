@@ -1,4 +1,4 @@
-"""Clients of a stream that leave, that take nothing, that wait in silence, and that ask for the headers only."""
+"""Clients of a stream that leave, that take nothing and that wait in silence, and the check that sees them."""
 
 import asyncio
 import logging
@@ -10,7 +10,7 @@ from ag_ui.core import CustomEvent, RunAgentInput
 
 from agui_container.ports import Item
 from agui_container.run.subscription import Subscription
-from agui_container.web.event_stream import STALLED_SECONDS, EventStreamResponse, StreamMonitor
+from agui_container.web.event_stream import CHECK_SECONDS, STALLED_SECONDS, EventStreamResponse, StreamMonitor
 from agui_container.web.formats import COMMENT, SseFormat
 from tests.engine.doubles import asking, caller, eventually, make_service, wait_for_event
 from tests.web.exchange import AsgiExchange, sequence_numbers
@@ -40,9 +40,6 @@ async def five_events(_: RunAgentInput) -> AsyncIterator[Item]:
         await asyncio.sleep(0)
 
 
-# --- disconnected clients ---
-
-
 async def test_a_client_that_leaves_while_a_write_waits_leaves_nothing_behind() -> None:
     is_waiting = asyncio.Event()
 
@@ -61,9 +58,6 @@ async def test_a_client_that_leaves_while_a_write_waits_leaves_nothing_behind() 
     assert 1 <= sequence_numbers(exchange.bodies)[-1] <= 3
     assert service.readers.open_count == 0
     await eventually(lambda: subscription.run.log.has_ended)
-
-
-# --- slow clients ---
 
 
 @pytest.mark.parametrize("takes", [None, lambda _: False], ids=["no direct way", "a full connection"])
@@ -86,12 +80,7 @@ async def test_a_client_that_takes_nothing_is_disconnected(
     assert f"slow reader disconnected run=r1 idle_seconds={STALLED_SECONDS}" in caplog.messages
 
 
-# --- silence ---
-
-
 class OpenStream:
-    """An open stream and its agent, which yields the items of the test."""
-
     def __init__(self, takes: Callable[[bytes], bool] | None) -> None:
         self.items = asyncio.Queue[str]()
         self.exchange = AsgiExchange(takes=takes)
@@ -137,3 +126,41 @@ async def test_a_silent_stream_gets_a_comment_and_one_with_tokens_does_not(
     stream.response.check(begin + 1_000)
     await asyncio.sleep(0)
     assert stream.exchange.bodies.count(COMMENT) == 1, "nothing is written behind the end"
+
+
+class CountingStream(EventStreamResponse):
+    def __init__(self) -> None:
+        self.checks = 0
+
+    def check(self, now: float) -> None:
+        assert abs(now - asyncio.get_running_loop().time()) < CHECK_SECONDS
+        self.checks += 1
+
+
+@pytest.fixture
+async def delays(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The delay of each timer of the event loop; all timers are due at once."""
+    loop, delays = asyncio.get_running_loop(), list[float]()
+    call_later = loop.call_later
+
+    def call_soon(delay: float, *rest: object) -> object:
+        delays.append(delay)
+        return call_later(0.0, *rest)  # type: ignore[arg-type] # as they came
+
+    monkeypatch.setattr(loop, "call_later", call_soon)
+    return delays
+
+
+async def test_streams_are_checked_together_until_they_are_removed(delays: list[float]) -> None:
+    monitor, streams = StreamMonitor(0.25), [CountingStream() for _ in range(50)]
+    for stream in streams:
+        monitor.add(stream)
+    assert delays == [0.25]
+    await eventually(lambda: min(stream.checks for stream in streams) >= 3)
+    for stream in streams[1:]:
+        monitor.remove(stream)
+    seen, others = streams[0].checks, [stream.checks for stream in streams[1:]]
+    await eventually(lambda: streams[0].checks > seen)
+    assert [stream.checks for stream in streams[1:]] == others
+    monitor.remove(streams[0])
+    monitor.remove(streams[0])

@@ -81,9 +81,6 @@ async def test_a_transcript_is_plain_text(serve: Serve) -> None:
     assert answer.text.startswith("User:\n  calculate 6*7\n\nAssistant:\n")
 
 
-# --- addresses --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ODD)
 async def test_an_id_of_any_characters_has_its_own_address(serve: Serve, name: str) -> None:
     client, _ = await serve(brief)
@@ -111,31 +108,21 @@ async def test_a_plain_slash_is_never_part_of_an_id(serve: Serve, path: str) -> 
     assert (answer.status_code, refusal_event(answer)["message"]) == (404, "Not Found.")
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "message"),
     [
         ("GET", "/threads?limit=x", None, 400, "limit: Input should be a valid integer"),
-        ("GET", "/threads?limit=101", None, 400, "limit: Input should be less than or equal to 100"),
         ("GET", "/threads?page=x", None, 400, "page: must be a 'next' of this list."),
-        ("GET", "/threads?page=x:1", None, 400, "page: must be a 'next' of this list."),
-        ("PATCH", "/threads/t1", {}, 400, "title: Field required"),
         ("PATCH", "/threads/t1", b"", 400, "title: Field required"),
         ("PATCH", "/threads/t1", b"{", 400, "The body is not valid JSON"),
         ("PATCH", "/threads/t1", [], 400, "The body must be a JSON object."),
-        ("PATCH", "/threads/t1", {"title": 1}, 400, "title: Input should be a valid string"),
         ("PATCH", "/threads/t1", {"title": "x" * 3_000}, 413, "The body has more than"),
-        ("POST", "/threads/t1/fork", {}, 400, "messageId: Field required"),
         ("POST", "/threads/t1/fork", {"messageId": "m9"}, 404, "There is no such thread, or no such message in it."),
         ("POST", "/threads/t1/fork", {"messageId": "m1", "threadId": "theirs"}, 200, ""),
-        ("POST", "/threads/t1/messages/m4/feedback", {}, 400, "sentiment: Field required"),
         ("POST", "/threads/t1/messages/m1/feedback", {"sentiment": "positive"}, 400, "messageId: is a message of"),
         ("GET", "/threads/theirs", None, 404, "There is no such thread."),
         ("GET", "/threads/t1?threadId=theirs", None, 200, ""),
         ("GET", "/threads/t1?messages=0", None, 400, "messages: must be true or false"),
-        ("GET", "/threads/t1?messages=", None, 400, "messages: must be true or false"),
         ("GET", f"/threads/{'x' * 513}", None, 400, "threadId: String should have at most 512 characters"),
         ("GET", "/threads/%ff", None, 404, "There is no such thread."),
         ("PUT", "/threads/t1", {}, 405, "Method Not Allowed."),

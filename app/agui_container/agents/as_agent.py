@@ -20,19 +20,19 @@ from typing import TypeVar, get_origin, get_type_hints
 from ag_ui.core import AgentCapabilities, RunAgentInput
 from msgspec import Struct, field
 
+from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Item, Responder, RunContext, ThreadCleanup
+from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.store import Store, StoreUser
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.aclosing import maybe_aclosing
-from agui_container.runtime.daemon_threads import (
+from agui_container.telemetry import RefusalLog
+from agui_container.threads import (
     CannotStartThread,
     DaemonThreadPool,
     IdentityBusy,
     ThreadPoolBusy,
     ThreadStream,
 )
-from agui_container.runtime.log_values import format_fields
-from agui_container.telemetry import RefusalLog
 
 T = TypeVar("T")
 

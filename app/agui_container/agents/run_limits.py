@@ -11,11 +11,11 @@ from dataclasses import replace
 from ag_ui.core import RunAgentInput
 from msgspec import Struct
 
+from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Item, RunContext, RunLimits
+from agui_container.ports.agent import maybe_aclosing
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.token_usage import count_tokens
-from agui_container.runtime.aclosing import maybe_aclosing
-from agui_container.runtime.log_values import format_fields
 
 NO_LIMITS = RunLimits()
 

@@ -49,6 +49,7 @@ from agui_container.assistant.prompt.skills import (
 )
 from agui_container.assistant.prompt.system_text import application_context, system_text, tool_instructions
 from agui_container.assistant.subagents import Subagent
+from agui_container.log_values import format_fields
 from agui_container.ports import (
     Item,
     Model,
@@ -61,11 +62,10 @@ from agui_container.ports import (
     ToolSource,
     allow_all,
 )
+from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.store import Store
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.protocol.parser import read_forwarded_prop
-from agui_container.runtime.aclosing import maybe_aclosing
-from agui_container.runtime.log_values import format_fields
 from agui_container.telemetry import ModelCall
 
 SYSTEM_PROMPT = "You are a helpful assistant. Answer briefly. Use the tools when they help."

@@ -45,7 +45,9 @@ from msgspec.structs import replace as replace_struct
 from agui_container.agents.as_agent import with_store
 from agui_container.agents.gate.calls import failed_result, result_event
 from agui_container.agents.gate.toolbox import is_failure
+from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Item, RunContext, RunState, Suspension, ToolContent, ToolError, ToolSuspension
+from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.store import Store
 from agui_container.protocol.encoder import encode_whole
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -53,10 +55,8 @@ from agui_container.protocol.grammar import KINDS
 from agui_container.protocol.half_symbols import whole_text, whole_value
 from agui_container.protocol.strict_json import json_text
 from agui_container.protocol.validator import ProducerRules, RunSequence, tag_of
-from agui_container.runtime.aclosing import maybe_aclosing
-from agui_container.runtime.daemon_threads import LoopBridge
-from agui_container.runtime.log_values import format_fields
 from agui_container.telemetry import Delegation
+from agui_container.threads import LoopBridge
 from agui_core.expander import Expander, IllegalEvent
 from agui_core.transcript import Transcript
 

@@ -25,9 +25,9 @@ from jwt import PyJWK, PyJWKClient
 from jwt.exceptions import PyJWTError
 
 from agui_container.auth.claim_rules import unauthorized
+from agui_container.log_values import format_fields
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.addresses import is_loopback
-from agui_container.runtime.log_values import format_fields
+from agui_container.settings import is_loopback
 
 FETCH_SECONDS = 5.0
 """Seconds in which both documents must have arrived."""

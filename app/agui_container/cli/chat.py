@@ -4,13 +4,12 @@ import sys
 
 import click
 
-from agui_client import AgentClientError, Session
-from agui_container.cli.failure import CommandFailed, error_text
+from agui_container.cli.failure import CommandFailed
 from agui_container.cli.options import session_option, token_option, ws_option
 from agui_container.cli.signals import run_command
-from agui_container.cli.target import Target, open_target, place_of, retry_and_show, server_argument
+from agui_container.cli.target import open_target, place_of, retry_and_show, server_argument
 from agui_container.cli.terminal.chat import Chat
-from agui_container.cli.terminal.chat_state import ChatState, ServerFiles
+from agui_container.cli.terminal.files import ServerFiles
 from agui_container.cli.terminal.screen import Screen
 from agui_container.cli.web_page import serve_page
 
@@ -58,27 +57,6 @@ def chat(
             if web:
                 await serve_page(target, web_port, opens=opens)
             else:
-                await talk(target, files, screen, thread_id)
+                await Chat(target, files, screen).run(thread_id)
 
     run_command(run())
-
-
-async def talk(target: Target, files: ServerFiles, screen: Screen, thread_id: str | None) -> None:
-    """Chat with a server. Raises ``CommandFailed`` if it cannot be reached."""
-    try:
-        state = ChatState(target, screen, files, Session(target.url, **target.options))
-    except ValueError as error:
-        raise CommandFailed(str(error)) from None
-    try:
-        await state.load_capabilities()
-        screen.note(f"{state.agent_name}. /help lists the commands.")
-        if thread_id is not None:
-            try:
-                await state.open_thread(thread_id)
-            except AgentClientError as error:
-                screen.error(f"The thread {thread_id} cannot be continued: {error_text(error)}")
-        await Chat(state).run()
-    except AgentClientError as error:
-        raise CommandFailed(error_text(error)) from None
-    finally:
-        await state.session.aclose()

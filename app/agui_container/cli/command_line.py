@@ -17,7 +17,7 @@ import click
 from click.exceptions import NoSuchCommand
 
 from agui_container import __version__
-from agui_container.cli.extra import needs_extra
+from agui_container.cli.failure import needs_extra
 from agui_container.imports import lazy_attributes
 
 SUMMARIES = {
@@ -38,7 +38,10 @@ SUMMARIES = {
 }
 """Commands in the order of ``agui --help``."""
 
-MODULES = dict.fromkeys(("threads", "runs", "feedback"), "cli.server_commands")
+MODULES = {
+    **dict.fromkeys(("threads", "runs", "feedback"), "cli.server_commands"),
+    **dict.fromkeys(("status", "logs"), "cli.deployed"),
+}
 _load = lazy_attributes(__name__, {name: MODULES.get(name, f"cli.{name}") for name in SUMMARIES})
 
 

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 import agui_container
 from agui_container.cli.failure import CommandFailed
 from agui_container.cli.options import config_option
-from agui_container.runtime.log_values import mask_passwords
+from agui_container.log_values import mask_passwords
 from agui_container.settings import JSON_SETTINGS, Settings, SettingsError
 from agui_container.settings_sources import load_with_origins
 

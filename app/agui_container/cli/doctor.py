@@ -6,55 +6,46 @@ Rule: no check changes anything. No secret is printed.
 import asyncio
 import json
 import logging
-import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import click
 import msgspec
 from pydantic import SecretStr
 
-from agui_container.agents.as_agent import AgentLoadError
-from agui_container.cli.checks.finding import Check, CheckStatus, Finding
-from agui_container.cli.checks.installation import check_installation
-from agui_container.cli.checks.machine import check_clock, check_packages, check_port, check_python
-from agui_container.cli.checks.providers import check_aws, check_mcp_servers, check_models
-from agui_container.cli.checks.storage import check_bus, check_store
+from agui_container.aws.deploy.requirements import REQUIREMENTS
+from agui_container.cli import checks
+from agui_container.cli.checks import ADVICE, CheckStatus, Finding, Findings, failed, ok
 from agui_container.cli.config import MASK
+from agui_container.cli.installation import check_installation, check_packages, check_python
 from agui_container.cli.options import agent_argument, config_option
 from agui_container.cli.serve import make_current_folder_importable
-from agui_container.main import build_app
-from agui_container.runtime.log_values import mask_passwords
-from agui_container.settings import Settings, SettingsError
+from agui_container.log_values import mask_passwords
+from agui_container.settings import MissingExtra, Settings, SettingsError
 from agui_container.settings_sources import load_with_origins
-from agui_container.tools.loader import ToolLoadError
 
 CHECK_SECONDS = 120.0
 """Limit of one check."""
 
+INSTALL = f"Install what is missing: in a project, pip install -r {REQUIREMENTS}"
+
 COLOURS = {CheckStatus.OK: "green", CheckStatus.WARNING: "yellow", CheckStatus.FAILED: "red", CheckStatus.SKIPPED: None}
 
 
-async def check_agent(settings: Settings) -> Sequence[Finding]:
-    """Load the agent, its tools and all other settings, as a start does. Raises as ``build_app``."""
-    with redirect_stdout(sys.stderr):  # an agent may print while it is imported
-        build_app(settings)
-    return [Finding("agent", CheckStatus.OK, f"{', '.join(settings.agent_references)} can be served")]
-
+Check = Callable[[Settings], Findings]
 
 CHECKS: Mapping[str, Check] = {
-    "agent": check_agent,
-    "port": check_port,
-    "store": check_store,
-    "bus": check_bus,
-    "aws": check_aws,
-    "model": check_models,
-    "mcp": check_mcp_servers,
-    "clock": check_clock,
+    "agent": checks.check_agent,
+    "port": checks.check_port,
+    "store": checks.check_store,
+    "bus": checks.check_bus,
+    "aws": checks.check_aws,
+    "model": checks.check_models,
+    "mcp": checks.check_mcp_servers,
+    "clock": checks.check_clock,
     "install": check_installation,
 }
-"""Checks that need settings, in the order of the report."""
+"""Checks of what the settings name, in the order of the report."""
 
 
 @click.command()
@@ -95,34 +86,42 @@ def show(finding: Finding) -> None:
         click.echo(f"{'':22} {click.style(f'-> {finding.advice}', bold=True)}")
 
 
-async def examine(agent: str | None, config: Path | None) -> AsyncIterator[Finding]:
+async def examine(agent: str | None, config: Path | None) -> Findings:
     """Yield the findings of all checks. Without settings, there are no others than those of the machine."""
     yield check_python()
     yield check_packages()
     try:
         settings, origins = load_with_origins(config)
     except SettingsError as error:
-        yield Finding("settings", CheckStatus.FAILED, str(error), "Correct it there. `agui config` shows all settings.")
+        yield failed("settings", str(error), "Correct it there. `agui config` shows all settings.")
         return
     settings = settings.model_copy(update={"agent": agent} if agent else {})
     named = [f"{name} ({origin})" for name, origin in origins.items() if origin != "default"]
-    yield Finding("settings", CheckStatus.OK, ", ".join(named) or "the defaults")
+    yield ok("settings", ", ".join(named) or "the defaults")
     for name, check in CHECKS.items():
-        for finding in await run_check(name, check, settings):
+        async for finding in run_check(name, check, settings):
             yield without_secrets(finding, settings)
 
 
-async def run_check(name: str, check: Check, settings: Settings) -> Sequence[Finding]:
-    """Return the findings of a check. An exception and the timeout are findings, so that the others still run."""
+async def run_check(name: str, check: Check, settings: Settings) -> Findings:
+    """Yield the findings of a check. An exception and the timeout are findings, so that the others still run."""
     try:
         async with asyncio.timeout(CHECK_SECONDS):
-            return await check(settings)
+            async for finding in check(settings):
+                yield finding
     except TimeoutError:
-        return [Finding(name, CheckStatus.FAILED, f"no answer within {CHECK_SECONDS:g} seconds", "Check the network.")]
-    except (SettingsError, AgentLoadError, ToolLoadError) as error:
-        return [Finding(name, CheckStatus.FAILED, str(error), "Correct this setting or the code that it names.")]
+        yield failed(name, f"no answer within {CHECK_SECONDS:g} seconds", "Check the network.")
     except Exception as error:  # noqa: BLE001 - the other checks still have something to say
-        return [Finding(name, CheckStatus.FAILED, f"{type(error).__name__}: {error}", "See the reason.")]
+        is_sentence = type(error).__module__.startswith("agui_")  # others need their type to be understood
+        detail = str(error) if is_sentence else f"{type(error).__name__}: {error}"
+        yield failed(name, detail, INSTALL if lacks_package(error) else ADVICE.get(name, "See the reason."))
+
+
+def lacks_package(error: BaseException | None) -> bool:
+    """Return True if a package that is not installed is the cause of an error."""
+    return error is not None and (
+        isinstance(error, MissingExtra | ModuleNotFoundError) or lacks_package(error.__cause__)
+    )
 
 
 def without_secrets(finding: Finding, settings: Settings) -> Finding:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from agui_client.rendering import markdown
-from agui_client.session_view import SessionView
+from agui_client.session_state import SessionState
 from agui_container.cli.failure import CommandFailed
 
 
@@ -12,12 +12,12 @@ def as_json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def as_markdown(session: SessionView) -> str:
+def as_markdown(session: SessionState) -> str:
     heading = f"# {session.title}\n\n" if session.title else ""
     return f"{heading}{markdown(session.messages)}"
 
 
-def export(session: SessionView, path: Path) -> None:
+def export(session: SessionState, path: Path) -> None:
     """Write a conversation: as JSON if the name ends with .json, otherwise as Markdown. Raises ``CommandFailed``."""
     messages = [it.model_dump(mode="json", by_alias=True, exclude_none=True) for it in session.messages]
     fields = {"threadId": session.thread_id, "title": session.title, "messages": messages, "state": session.state}

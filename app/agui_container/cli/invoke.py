@@ -8,10 +8,11 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, TextIO
 
 import click
 from ag_ui.core import BaseEvent, RawEvent, TextMessageContentEvent, TextMessageEndEvent, ToolCallResultEvent
@@ -31,13 +32,12 @@ from agui_client import (
     UnsupportedError,
     user_message,
 )
-from agui_client.rendering import text_of
-from agui_container.cli.control_characters import without_controls
-from agui_container.cli.failure import CommandFailed, error_text
+from agui_container.cli.failure import CommandFailed, error_text, without_controls
 from agui_container.cli.options import session_option, token_option, ws_option
 from agui_container.cli.signals import ctrl_c_calls, run_command
 from agui_container.cli.target import open_target, retry_and_show
 from agui_container.cli.terminal.asker import Asker
+from agui_core.plaintext import text_of
 
 
 class ExitStatus(IntEnum):
@@ -107,12 +107,11 @@ def invoke(
             except (ValueError, OSError) as error:
                 raise CommandFailed(str(error)) from None
             async with session:
-                status = await answer(session, print_json if as_json else print_text, approve)
-            if status == ExitStatus.FAILED and (log := target.read_log()):
-                click.echo(without_controls(log), err=True)
-            return status
+                return await answer(session, partial(print_json if as_json else print_text, output), approve)
 
-    return run_command(run())
+    output = sys.stdout
+    with redirect_stdout(sys.stderr):  # an agent that this command serves may print
+        return run_command(run())
 
 
 async def answer(session: Session, show: Callable[[BaseEvent], None], approve: str | None) -> int:
@@ -162,36 +161,34 @@ async def decide(approval: Approval, how: str | None) -> Decision | None:
     return approval.approve() if key == "y" else approval.deny()
 
 
-def print_text(event: BaseEvent) -> None:
-    """Print the agent's text on the standard output, and its tool calls on the standard error.
+def print_text(output: TextIO, event: BaseEvent) -> None:
+    """Print the agent's text, and its tool calls on the standard error.
 
     The text of subagents is not part of the answer.
     """
     match event:
         case TextMessageContentEvent(subagent_run_id=None):
-            click.echo(printable(event.delta), nl=False)
-            sys.stdout.flush()
+            write(output, event.delta)
         case TextMessageEndEvent(subagent_run_id=None):
-            click.echo()
+            write(output, "\n")
         case ToolCallEvent():
             click.echo(without_controls(f"calls {event.name} {json.dumps(event.input)}"), err=True)
         case ToolCallResultEvent():
             click.echo(without_controls(f"result: {text_of(event.content)}"), err=True)
 
 
-def print_json(event: BaseEvent) -> None:
+def print_json(output: TextIO, event: BaseEvent) -> None:
     """Print an event as one line of JSON. An event of an unknown type is printed as the server sent it."""
     if isinstance(event, RawEvent) and event.source is None:
         sent = event.event
     else:
         sent = event.model_dump(mode="json", by_alias=True, exclude_none=True)
-    click.echo(printable(json.dumps(sent, ensure_ascii=False)))
-    sys.stdout.flush()
+    write(output, json.dumps(sent, ensure_ascii=False) + "\n")
 
 
-def printable(text: str) -> str:
-    """Return text for the standard output: as it is for a program, without control characters for a terminal."""
-    return without_controls(text) if sys.stdout.isatty() else text
+def write(output: TextIO, text: str) -> None:
+    """Write text at once: as it is for a program, without control characters for a terminal."""
+    click.echo(without_controls(text) if output.isatty() else text, file=output, nl=False)
 
 
 def whole_text(text: str | None) -> str:

@@ -22,9 +22,8 @@ from agui_container.aws.platform.data_plane import PlatformOptions
 from agui_container.aws.platform.headers import check_allowlist
 from agui_container.aws.platform.limits import PlatformLimits
 from agui_container.aws.platform.rules import REPORTS
-from agui_container.cli.extra import needs_extra
-from agui_container.cli.failure import CommandFailed
-from agui_container.cli.listening import listen
+from agui_container.cli.failure import CommandFailed, needs_extra
+from agui_container.cli.local_server import listen
 from agui_container.cli.options import agent_argument
 from agui_container.settings import ASSISTANT, SettingsError
 from agui_container.settings_sources import load_settings

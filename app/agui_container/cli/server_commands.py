@@ -13,10 +13,9 @@ from pathlib import Path
 
 import click
 
-from agui_client import AgentClientError, Session
-from agui_container.cli.control_characters import without_controls
+from agui_client import Session
 from agui_container.cli.export import as_markdown, export
-from agui_container.cli.failure import CommandFailed, error_text
+from agui_container.cli.failure import without_controls
 from agui_container.cli.options import session_option, token_option
 from agui_container.cli.signals import run_command
 from agui_container.cli.target import AT_ONCE, open_target
@@ -51,12 +50,7 @@ def on_server(work: Callable[..., Awaitable[None]]) -> Callable[..., None]:
             ):
                 await work(session, **arguments)
 
-        try:
-            run_command(connected())
-        except AgentClientError as error:
-            raise CommandFailed(error_text(error)) from None
-        except ValueError as error:
-            raise CommandFailed(str(error)) from None
+        run_command(connected())
 
     return click.argument("server")(token_option(session_option(run)))
 

@@ -1,17 +1,18 @@
-"""Signals: Ctrl-C ends what is awaited and not the program, and the end of the terminal ends a command in order.
+"""The event loop of a command: its errors are one line, and signals end it in order.
 
-Rules:
-
-- Handlers of Ctrl-C nest. They are Python's own and not those of the event loop, because a prompt of prompt_toolkit
-  restores only the former.
-- SIGTERM and SIGHUP cancel a command, so that an agent that it serves ends with it, and the terminal is left in order.
+Rule: handlers of Ctrl-C are Python's own and not those of the event loop, because a prompt of prompt_toolkit restores
+only the former.
 """
 
 import asyncio
 import signal
+import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
+
+from agui_client import AgentClientError
+from agui_container.cli.failure import CommandFailed, error_text
 
 T = TypeVar("T")
 
@@ -20,31 +21,20 @@ ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(si
 
 
 def run_command(work: Coroutine[object, object, T]) -> T:
-    """Run a command on an event loop. Raises ``SystemExit`` with the shell's status for a signal that ends it."""
-    received: list[int] = []
+    """Run a command on an event loop. A signal that ends it cancels its tasks, and is its exit status.
 
-    async def run() -> T:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-
-        def end(number: int, _: object) -> None:
-            received.append(number)
-            if task is not None:
-                loop.call_soon_threadsafe(task.cancel)
-
+    Raises:
+        CommandFailed: the server cannot be reached or refuses, or its URL or session cannot be right.
+    """
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
         for number in ENDINGS:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
-                signal.signal(number, end)
-        return await work
-
-    try:
-        result = asyncio.run(run())
-    except asyncio.CancelledError:
-        if not received:
-            raise
-    else:
-        if not received:
-            return result
-    raise SystemExit(128 + received[0])
+                signal.signal(number, lambda received, _: loop.call_soon_threadsafe(sys.exit, 128 + received))
+        try:
+            return runner.run(work)
+        except (AgentClientError, ValueError) as error:
+            raise CommandFailed(error_text(error)) from None
 
 
 @contextmanager
@@ -56,21 +46,3 @@ def ctrl_c_calls(handler: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-async def ended_by_ctrl_c(work: Coroutine[object, object, T]) -> T:
-    """Await something that Ctrl-C ends. Raises ``KeyboardInterrupt`` then."""
-    task = asyncio.create_task(work)
-    with ctrl_c_calls(task.cancel):
-        try:
-            return await task
-        except asyncio.CancelledError:
-            if is_cancelled():
-                raise
-            raise KeyboardInterrupt from None
-
-
-def is_cancelled() -> bool:
-    """Return True if the current task itself is cancelled, and not only something that it awaits."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

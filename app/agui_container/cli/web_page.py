@@ -14,9 +14,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 
 import click
 import httpx
-import uvicorn
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
@@ -28,13 +26,11 @@ from websockets.frames import EXTERNAL_CLOSE_CODES, CloseCode
 from agui_client import AgentClientError
 from agui_client.agentcore import SESSION_HEADER
 from agui_client.caller import Address, Caller
-from agui_container.cli.listening import listen
-from agui_container.cli.own_pages import OwnPagesOnly, refusal
+from agui_container.cli.local_server import LOOPBACK, listen, local_app, local_server, refusal
 from agui_container.cli.target import Target, with_transport
 from agui_container.web.console import routes as console
 from agui_container.web.console.options import ConsoleOptions
 
-LOOPBACK = "127.0.0.1"
 MAX_FRAME = 32_000_000
 BAD_GATEWAY = 502
 OWN_CODES = range(3000, 5000)
@@ -66,22 +62,25 @@ def build_page(target: Target) -> Starlette:
     async def carry(websocket: WebSocket) -> None:
         await websocket.accept()
         try:
-            remote = await open_socket(await address_of(target, websocket, websocket=True))
+            address = await address_of(target, websocket, websocket=True)
+            headers = await address.handshake_headers(address.url)
+            remote = await connect(address.url, additional_headers=headers, max_size=MAX_FRAME, compression=None)
         except (OSError, WebSocketException, AgentClientError, ValueError) as error:
             await websocket.close(CloseCode.TRY_AGAIN_LATER, f"The agent cannot be reached: {error}"[:100])
             return
         await carry_frames(websocket, remote)
 
     own = [Route("/ping", ping), Route("/invocations", invoke, methods=["POST"]), WebSocketRoute("/ws", carry)]
-    return Starlette(routes=[*console.routes(OPTIONS), *own], middleware=[Middleware(OwnPagesOnly)], lifespan=lifespan)
+    return local_app([*console.routes(OPTIONS), *own], lifespan)
 
 
 async def address_of(target: Target, connection: HTTPConnection, *, websocket: bool = False) -> Address:
     """Return where a request of the page is sent, in the session of the target or in that of the browser."""
     own = connection.headers.get(SESSION_HEADER) or connection.query_params.get(SESSION_HEADER)
-    options = target.options
-    url, session_id = with_transport(target.url, websocket=websocket), options.get("session_id") or own
-    return await Caller(url, options.get("token"), session_id, sigv4=options.get("sigv4")).address()
+    options = target.options.copy()
+    if own and "session_id" not in options:
+        options["session_id"] = own
+    return await Caller(with_transport(target.url, websocket=websocket), **options).address()
 
 
 async def pass_on(http: httpx.AsyncClient, request: Request, address: Address) -> Response:
@@ -97,14 +96,6 @@ async def pass_on(http: httpx.AsyncClient, request: Request, address: Address) -
 
     kept = {name: value for name, value in response.headers.items() if name in {"content-type", "cache-control"}}
     return StreamingResponse(chunks(), response.status_code, kept)
-
-
-async def open_socket(address: Address) -> ClientConnection:
-    """Open a WebSocket to the agent. Raises as ``websockets`` does."""
-    headers = dict(address.headers)
-    if address.sigv4 is not None:
-        headers |= address.sigv4.headers("GET", address.url, headers)
-    return await connect(address.url, additional_headers=headers, max_size=MAX_FRAME, compression=None)
 
 
 async def carry_frames(websocket: WebSocket, remote: ClientConnection) -> None:
@@ -141,6 +132,4 @@ async def serve_page(target: Target, port: int, *, opens: bool) -> None:
         click.echo(f"The page for {target.name} is at {address}. Ctrl-C ends it.")
         if opens:
             webbrowser.open(address)
-        page = build_page(target)
-        config = uvicorn.Config(page, http="h11", log_config=None, access_log=False, timeout_graceful_shutdown=1)
-        await uvicorn.Server(config).serve([listener])
+        await local_server(build_page(target)).serve([listener])

@@ -170,17 +170,28 @@ def anchors_of(message: AssistantMessage) -> Sequence[tuple[str, str]]:
 
 
 def with_activities(stored: Mapping[str, bytes], sent: Sequence[Message]) -> Sequence[Message]:
-    """Put the activities that the client does not send behind the message that they follow."""
-    own = {message.id for message in sent if isinstance(message, ActivityMessage)}
-    behind: dict[str, list[Message]] = {}
-    last = ""
-    for key, data in stored.items():
-        message = MESSAGE.validate_json(data) if b'"activity"' in data else None
+    """Put the activities that the client does not send behind the message that they follow.
+
+    An answer or a result under a new id is the next sent one. Activities of a turn or an answer that is not sent are
+    left out.
+    """
+    if not any(b'"activity"' in data for data in stored.values()):
+        return sent
+    at = {message.id: index for index, message in enumerate(sent)}
+    new_roles = [None if message.id in stored else message.role for message in sent]
+    behind: dict[int, list[Message]] = {}
+    place: int | None = -1
+    for message in map(MESSAGE.validate_json, stored.values()):
         if isinstance(message, ActivityMessage):
-            behind.setdefault(last, []).extend([message] if message.id not in own else ())
-        else:
-            last = key
-    return [each for message in sent for each in (message, *behind.get(message.id, ()))] if behind else sent
+            if place is not None and message.id not in at:
+                behind.setdefault(place, []).append(message)
+        elif message.id in at:
+            place = at[message.id]
+        elif place is not None and message.role != "user" and new_roles[place + 1 : place + 2] == [message.role]:
+            place += 1
+        elif message.role in {"user", "assistant"} and message.subagent_run_id is None:
+            place = None
+    return [*behind.get(-1, ()), *(each for i, it in enumerate(sent) for each in (it, *behind.get(i, ())))]
 
 
 def is_reasoning(message: Message) -> bool:

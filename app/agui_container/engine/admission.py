@@ -21,9 +21,11 @@ from msgspec import structs
 from agui_container.conversation.questions import JOURNAL
 from agui_container.engine.finder import RunFinder
 from agui_container.engine.open_readers import OpenReaders
+from agui_container.engine.quota import Quota
 from agui_container.engine.registry import RunRegistry
 from agui_container.engine.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
 from agui_container.engine.thread_snapshot import ThreadSnapshot, is_connect, snapshot_events
+from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Caller
 from agui_container.ports.records import Busy, Change, Claim, Exists, RunRecord, ThreadDelta
 from agui_container.ports.store import (
@@ -48,8 +50,7 @@ from agui_container.run.recorder import thread_deleted
 from agui_container.run.run import Run, RunOrigin
 from agui_container.run.subscription import Readable
 from agui_container.run.terminal_events import start_failed_error
-from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.offload import offload_if_large
+from agui_container.threads import offload_if_large
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +77,7 @@ class Admission:
         runs: RunFinder,
         readers: OpenReaders,
         log_memory: LogMemory,
+        quota: Quota,
         register: Register,
         *,
         only_answers: bool,
@@ -86,6 +88,7 @@ class Admission:
         self._runs = runs
         self._readers = readers
         self._log_memory = log_memory
+        self._quota = quota
         self._register = register
         self._only_answers = only_answers
 
@@ -107,6 +110,7 @@ class Admission:
         try:
             other = await self._find_other(run)
             if other is None:
+                await self._check_tokens(run)
                 await self._enter_queue(run)
                 return await self._begin(run)
         except RunAlreadyStored as error:
@@ -172,6 +176,13 @@ class Admission:
         now_ms = int(self._cluster.clock.time() * 1000)
         events = snapshot_events(run_input, run.ctx.caller, thread, interrupts, now_ms)
         return ThreadSnapshot(run.key, events, self._registry.flusher, self._log_memory)
+
+    async def _check_tokens(self, run: Run) -> None:
+        """Check the tokens of the owner's day. A run that only cancels questions may always begin."""
+        answers, most = run.pending_input.resume or (), self._cluster.day_tokens
+        if most and not (answers and all(answer.status == "cancelled" for answer in answers)):
+            used = await self._cluster.store.tokens(run.key.owner)
+            self._quota.check_tokens(used, most, run.ctx.caller.identity)
 
     # --- the thread -------------------------------------------------------------------------------------------------
 

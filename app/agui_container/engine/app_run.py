@@ -1,6 +1,6 @@
 """A request of an MCP App as a run: it is answered without an agent, takes no turn of its thread, and is not stored.
 
-Rule: only its reader knows it. If the reader leaves, the request is cancelled.
+Rule: only its reader knows it. The request is cancelled if the reader leaves, and by a shutdown.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from agui_container.ports import RunContext, RunInterrupted
 from agui_container.ports.records import RunKey
 from agui_container.protocol.app_request import AppRequest
 from agui_container.protocol.encoder import encode
-from agui_container.protocol.errors import AppError, run_error
+from agui_container.protocol.errors import AppError, run_error, shutting_down
 from agui_container.run.event_log import EventLog, LocalSubscription
 from agui_container.run.outcome import CancelReason
 from agui_container.run.subscription import OnClose, Subscription
@@ -38,52 +38,40 @@ async def no_server(request: AppRequest, _input: RunAgentInput, _ctx: RunContext
 
 
 class AppRun:
-    """Implements ``Readable`` for one reader.
-
-    Args:
-        ctx: the context of the run.
-        answer: returns the result.
-        log: an empty log.
-        now_ms: returns the time.
-        on_end: called once the request is over.
-    """
+    """Implements ``Readable`` for one reader. ``task`` ends with the request."""
 
     def __init__(
         self,
         ctx: RunContext,
-        answer: Awaitable[Mapping[str, object]],
+        answer: Callable[[], Awaitable[Mapping[str, object]]],
         log: EventLog,
         now_ms: Callable[[], int],
-        on_end: Callable[[], None],
     ) -> None:
         self.key = RunKey(ctx.caller.owner, ctx.thread_id, ctx.run_id)
         self.log = log
         self._ctx = ctx
         self._now_ms = now_ms
         self._append(start_event(self.key, None, now_ms()))
-        self._task = asyncio.create_task(self._run(answer), name="app request")
-        self._task.add_done_callback(lambda _: on_end())
+        self.task = asyncio.create_task(self._run(answer), name="app request")
+        self.task.add_done_callback(self._end)
 
     def subscribe(self, after: int = 0, on_close: OnClose | None = None) -> LocalSubscription:
         def close(subscription: Subscription, may_stay_unread: bool) -> None:  # noqa: FBT001 - as OnClose
-            self._task.cancel()
-            self.log.discard()
+            self.cancel()
+            self.task.add_done_callback(lambda _: self.log.discard())
             if on_close is not None:
                 on_close(subscription, may_stay_unread)
 
         return LocalSubscription(self, self.log, after, close)
 
     def cancel(self, reason: CancelReason = CancelReason.CALLER) -> None:  # noqa: ARG002 - as in the protocol
-        self._task.cancel()
+        self.task.cancel()
 
-    async def _run(self, answer: Awaitable[Mapping[str, object]]) -> None:
-        self._append(await self._end(answer))
-        self.log.end()
-
-    async def _end(self, answer: Awaitable[Mapping[str, object]]) -> RunFinishedEvent | RunErrorEvent:
+    async def _run(self, answer: Callable[[], Awaitable[Mapping[str, object]]]) -> RunFinishedEvent | RunErrorEvent:
+        """Return the last event."""
         _, thread_id, run_id = self.key
         try:
-            result = await answer
+            result = await answer()
         except RunInterrupted as asked:
             outcome = RunFinishedInterruptOutcome(interrupts=list(asked.interrupts))
             return RunFinishedEvent(thread_id=thread_id, run_id=run_id, outcome=outcome)
@@ -92,6 +80,11 @@ class AppRun:
                 logger.exception("app request failed")
             return run_error(describe_failure(error), self._ctx.caller.request_id)
         return RunFinishedEvent(thread_id=thread_id, run_id=run_id, result=result, outcome=RunFinishedSuccessOutcome())
+
+    def _end(self, task: asyncio.Task[RunFinishedEvent | RunErrorEvent]) -> None:
+        stopped = run_error(shutting_down(), self._ctx.caller.request_id)
+        self._append(stopped if task.cancelled() else task.result())
+        self.log.end()
 
     def _append(self, event: BaseEvent) -> None:
         self.log.append(event.type, encode(event.model_copy(update={"timestamp": self._now_ms()})))

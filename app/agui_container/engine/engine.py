@@ -40,8 +40,8 @@ from agui_container.run.recorder import RunRecorder
 from agui_container.run.run import Run, RunOrigin
 from agui_container.run.subscription import Readable, Subscription
 from agui_container.run.terminal_events import describe_failure
-from agui_container.runtime.offload import offload_if_large
 from agui_container.telemetry import Readings, observe_engine
+from agui_container.threads import offload_if_large
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class Engine:
         self.cluster = cluster
         self.new_id = new_id
         self.describe_failure: Callable[[BaseException], AppError] = describe_failure
-        """Returns what clients read of an exception of the agent."""
+        """Returns what clients read of an exception of the agent, or of a shutdown."""
         self._answer_app = answer_app
         self._closers = closers
         self._closing: asyncio.Task[None] | None = None
@@ -117,6 +117,7 @@ class Engine:
             self.runs,
             self.readers,
             self._log_memory,
+            self.quota,
             self._find_or_register,
             only_answers=only_answers,
         )
@@ -128,7 +129,9 @@ class Engine:
     # --- runs ---
 
     def busy_choice(self, run_input: RunAgentInput) -> OnBusy:
-        return self._policy.busy_choice(run_input.forwarded_props)
+        """Return what an input does on a busy connection or thread. A request of an app ends no run of its chat."""
+        is_of_app = read_app_request(run_input) is not None
+        return OnBusy.ENQUEUE if is_of_app else self._policy.busy_choice(run_input.forwarded_props)
 
     def start(
         self, run_input: RunAgentInput, caller: Caller, size: int = 0, condition: ThreadCondition = NO_CONDITION
@@ -208,8 +211,10 @@ class Engine:
             state=RunState(dict, lambda _: None),
         )
         self.quota.take(caller.identity)
-        answer, release = self._answer_app(request, run_input, ctx), partial(self.quota.release, caller.identity)
-        return AppRun(ctx, answer, log, lambda: int(self.clock.time() * 1000), release)
+        answer = partial(self._answer_app, request, run_input, ctx)
+        run = AppRun(ctx, answer, log, lambda: int(self.clock.time() * 1000))
+        self.registry.background(run.task, partial(self.quota.release, caller.identity))
+        return run
 
     def _run(self, key: RunKey, run_input: RunAgentInput, caller: Caller, origin: RunOrigin) -> Run:
         recorder = RunRecorder(self.cluster, key)
@@ -319,7 +324,7 @@ class Engine:
             self._draining = True
             for callback in self._drain_callbacks:
                 callback()
-            await self.registry.drain(grace)
+            await self.registry.drain(grace, lambda: self.describe_failure(shutting_down()))
 
     async def wait_for_readers(self, seconds: float) -> None:
         """Wait after a drain, for ``seconds`` at most, until all readers are at their ends. The store has half."""

@@ -3,14 +3,15 @@
 Rules:
 
 - A file belongs to the owner of the caller who has stored it. For everybody else it does not exist.
-- A thread has the files that its messages name. They are deleted with it, before the store forgets the messages.
+- A thread has the files that its messages name. They are deleted with it, before the store forgets the messages. Those
+  of a fork and of its origin are deleted with the last thread that names them.
 - No timer deletes old files: whoever stores one looks for them, at most once an hour.
 """
 
 import base64
 import mimetypes
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from io import BytesIO
 from typing import BinaryIO
@@ -20,7 +21,7 @@ from pydantic import TypeAdapter
 
 from agui_container.ports import Caller, Clock
 from agui_container.ports.files import PROVIDER, File, FileHead, FileStore, handle_of
-from agui_container.ports.records import ThreadKey
+from agui_container.ports.records import ThreadDelta, ThreadKey
 from agui_container.ports.store import Store, store_errors_as_app_errors
 from agui_container.protocol.content_parts import plain_base64
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -112,21 +113,23 @@ class Files:
                 with store_errors_as_app_errors():
                     if not await self._place().delete(caller.owner, command.file_id):
                         raise file_not_found()
-                return {"id": command.file_id, "deleted": True}
+                return {"id": command.file_id, "fileId": command.file_id, "deleted": True}
 
     async def forget_thread(self, thread: ThreadKey) -> None:
-        """Delete the files that the messages of a thread name. Raises ``StoreUnavailable``."""
-        if self._files is None:
+        """Delete the files that this thread names alone. Raises ``StoreUnavailable``."""
+        delta = None if self._files is None else await self._store.thread(thread)
+        if self._files is None or delta is None:
             return
-        for file_id in await self._named_in(thread):
+        named, page = _handles_in(delta), None
+        while named:
+            others = await self._store.threads(thread.owner, page=page)
+            for other in others.items:
+                if other.key != thread and (other.forked_from or delta.thread.forked_from):
+                    named -= _handles_in(await self._store.thread(other.key))
+            if (page := others.next) is None:
+                break
+        for file_id in named:
             await self._files.delete(thread.owner, file_id)
-
-    async def _named_in(self, thread: ThreadKey) -> set[str]:
-        named, delta = set[str](), await self._store.thread(thread)
-        for stored in delta.messages if delta else ():
-            if PROVIDER.encode() in stored.data:
-                named.update(_handles(stored.data))
-        return named
 
     async def _forget(self, files: FileStore) -> None:
         now = self._clock.time()
@@ -140,13 +143,19 @@ class Files:
         return self._files
 
 
-def _handles(data: bytes) -> set[str]:
+def _handles_in(delta: ThreadDelta | None) -> set[str]:
+    return {handle for stored in (delta.messages if delta else ()) for handle in _handles(stored.data)}
+
+
+def _handles(data: bytes) -> Iterator[str]:
+    if PROVIDER.encode() not in data:
+        return
     with suppress(ValueError):
         message = MESSAGE.validate_json(data)
         if isinstance(message, UserMessage | ToolMessage) and not isinstance(message.content, str):
-            return {handle for part in message.content if (handle := handle_of(part))}
-    return set()
+            yield from filter(None, map(handle_of, message.content))
 
 
 def _view(head: FileHead) -> View:
-    return {"id": head.id, "name": head.name, "mimeType": head.mime_type}
+    """Give the id under the name that commands take, too: a frame of a socket has the request's ``id``."""
+    return {"id": head.id, "fileId": head.id, "name": head.name, "mimeType": head.mime_type}

@@ -10,7 +10,7 @@ import logging
 from agui_container.engine.clocks import AwakeClock
 from agui_container.engine.health import Health
 from agui_container.engine.registry import RunRegistry
-from agui_container.runtime.log_values import format_fields
+from agui_container.log_values import format_fields
 from agui_container.telemetry import LOOP_LAG
 
 INTERVAL_SECONDS = 0.1

@@ -1,4 +1,4 @@
-"""Limits of runs: open ones of the process, and open ones and those of a minute of each identity.
+"""Limits of runs: open ones of the process, open ones and those of a minute of each identity, and a principal's tokens.
 
 Rule: an identity is the principal of a verified token, or the session where ``AGUI_LIMIT_BY=session`` says that a
 gateway sets it. Without either there is the limit of the process alone. Requests, connections and rates by network
@@ -10,9 +10,11 @@ Rule: a refusal is one error, one log line and one metric.
 import math
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from agui_container.ports import Clock
+from agui_container.ports.records import DayTokens
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.policy import CapacityLimits, IdentityLimits
 from agui_container.telemetry import RefusalLog
@@ -21,11 +23,12 @@ MINUTE = 60.0
 
 
 class Limit(StrEnum):
-    """Limits by their names in ``AGUI_CALLER_LIMITS``, in metrics and in the log."""
+    """Limits by their names in metrics and in the log, the first two also in ``AGUI_CALLER_LIMITS``."""
 
     RUNS = "runs"
     RUNS_PER_MINUTE = "runsPerMinute"
     LOG_BYTES = "logBytes"
+    TOKENS = "tokens"
 
 
 NOUNS = {Limit.RUNS: "open runs", Limit.RUNS_PER_MINUTE: "runs in a minute", Limit.LOG_BYTES: "bytes of events"}
@@ -68,6 +71,14 @@ class Quota:
         self._begun_of[identity] += 1
         self._open_of[identity] += 1
 
+    def check_tokens(self, used: DayTokens, most: int, identity: str) -> None:
+        """Raises ``AppError`` RATE_LIMIT_EXCEEDED if the principal has used the tokens of the day."""
+        if used.tokens >= most:
+            until = datetime.fromtimestamp(used.day_ends_at, UTC)
+            text = f"You have used your {most} tokens of this day (AGUI_PRINCIPAL_TOKENS). "
+            text += f"You can go on at {until:%Y-%m-%d %H:%M} UTC."
+            raise self._refuse(Limit.TOKENS, identity, text, used.day_ends_at - used.now)
+
     def release(self, identity: str) -> None:
         """Count a run that has ended."""
         self.open_runs -= 1
@@ -77,9 +88,12 @@ class Quota:
                 del self._open_of[identity]
 
     def refusal(self, limit: Limit, most: int, identity: str = "", wait_seconds: float | None = None) -> AppError:
-        """Return RATE_LIMIT_EXCEEDED, count it, and log it now and then."""
-        self._refusal_log.report(limit, identity, "identity" if identity else "process")
         text = f"This server has reached its limit of {most} {NOUNS[limit]}."
         if identity:
             text = f"You have reached the limit of {most} {NOUNS[limit]} for one identity (AGUI_CALLER_LIMITS)."
+        return self._refuse(limit, identity, text, wait_seconds)
+
+    def _refuse(self, limit: Limit, identity: str, text: str, wait_seconds: float | None) -> AppError:
+        """Return RATE_LIMIT_EXCEEDED, count it, and log it now and then."""
+        self._refusal_log.report(limit, identity, "identity" if identity else "process")
         return AppError(ErrorCode.RATE_LIMIT_EXCEEDED, text, wait_seconds=wait_seconds)

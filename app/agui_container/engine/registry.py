@@ -13,7 +13,7 @@ from itertools import islice
 from agui_container.engine.health import Health
 from agui_container.engine.quota import Quota
 from agui_container.ports.records import RunKey, ThreadKey
-from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
+from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.event_log import Flusher
 from agui_container.run.fairness import FairScheduler
 from agui_container.run.life import RunPhase
@@ -21,7 +21,6 @@ from agui_container.run.outcome import CancelReason
 from agui_container.run.policy import CapacityLimits
 from agui_container.run.run import Run
 from agui_container.run.terminal_events import start_failed_error
-from agui_container.runtime.eviction_queue import EvictionQueue
 from agui_container.telemetry import make_exporter
 
 logger = logging.getLogger(__name__)
@@ -50,7 +49,9 @@ class RunRegistry:
         """Runs by thread: the active one, then those that wait for it. A run that has ended while it waited stays,
         because its messages are stored in its turn."""
         self.by_key: dict[RunKey, Run] = {}
-        self._ended = EvictionQueue[Run](limits.kept_runs, limits.kept_bytes)
+        self._ended: dict[Run, int] = {}
+        """Ended runs with the bytes of their logs, the oldest first."""
+        self._ended_bytes = 0
         self.tasks: set[asyncio.Task[None]] = set()
         """Tasks of agents, and background work."""
         self._background: set[asyncio.Task[None]] = set()
@@ -140,7 +141,8 @@ class RunRegistry:
         if run.life.is_dropped:
             self._remove(run)
         else:
-            self._ended.put(run, run.log.bytes)
+            self._ended[run] = run.log.bytes
+            self._ended_bytes += run.log.bytes
 
     def _leave_queue(self, run: Run) -> None:
         queue = self.queues.get(run.thread, [])
@@ -167,7 +169,7 @@ class RunRegistry:
     def discard(self, run: Run) -> None:
         """Remove a run that has ended, because its ids are another run's."""
         if run in self._ended:
-            self._ended.remove(run)
+            self._ended_bytes -= self._ended.pop(run)
             self._remove(run)
 
     def _remove(self, run: Run) -> None:
@@ -181,7 +183,7 @@ class RunRegistry:
         """
         if run.life.phase is RunPhase.STORED and not run.readers.local:
             self.discard(run)
-        while self._ended.is_full:
+        while len(self._ended) > self._limits.kept_runs or self._ended_bytes > self._limits.kept_bytes:
             may_go = (ended for ended in self._ended if not ended.readers.local and ended not in self.lives)
             if (oldest := next(may_go, None)) is None:
                 return
@@ -237,16 +239,16 @@ class RunRegistry:
         for run in list(self.lives):  # its task was cancelled before its first step
             self.end_life(run)
 
-    async def drain(self, grace: float) -> None:
-        """Give open runs ``grace`` seconds to finish, then end them with SHUTTING_DOWN, and wait for the agents."""
+    async def drain(self, grace: float, make_error: Callable[[], AppError]) -> None:
+        """Give open runs ``grace`` seconds to finish, then end them with an error, and wait for the agents."""
         for run in self.open_runs():
             if not run.life.has_begun:
-                run.refuse(shutting_down())
+                run.refuse(make_error())
         await wait_in_turns(self.tasks, grace)
         for run in self.open_runs():
-            run.refuse(shutting_down())
+            run.refuse(make_error())
         for run in self.lives:
-            run.recorder.drop_backlog(shutting_down())
+            run.recorder.drop_backlog(make_error())
         for task in self.tasks:
             task.cancel()
         await wait_in_turns(self.tasks, UNWIND_SECONDS)

@@ -1,7 +1,6 @@
 """The services of a run's context: events, state, background work and turns, for an agent and its tools.
 
-Rule: calls may come from any thread and are executed on the event loop
-(``app/agui_container/runtime/daemon_threads.py``).
+Rule: calls may come from any thread and are executed on the event loop (``app/agui_container/threads.py``).
 """
 
 from collections.abc import Awaitable
@@ -10,7 +9,7 @@ from agui_container.engine.registry import RunRegistry
 from agui_container.ports import Item
 from agui_container.run.event_log import EventLog
 from agui_container.run.pipeline import EventPipeline
-from agui_container.runtime.daemon_threads import LoopBridge
+from agui_container.threads import LoopBridge
 
 
 class RunServices:

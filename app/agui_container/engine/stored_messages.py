@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from agui_container.engine.views import parse_messages
 from agui_container.ports.records import StoredMessage, ThreadKey, ThreadRecord, ThreadStatus, size_of_messages
 from agui_container.ports.store import BadToken, Store
-from agui_container.runtime.offload import offload_if_large
+from agui_container.threads import offload_if_large
 from agui_core.commands import MAX_PAGE
 from agui_core.transcript import is_answered_by_server
 from agui_core.turns import ends_calls, open_calls

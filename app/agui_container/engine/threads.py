@@ -29,6 +29,7 @@ from agui_container.engine.views import (
     thread_view,
     transcript_view,
 )
+from agui_container.log_values import format_fields
 from agui_container.ports import Caller, ThreadCleanup
 from agui_container.ports.records import (
     Page,
@@ -50,8 +51,7 @@ from agui_container.run.entries import (
     read_message,
 )
 from agui_container.run.questions import questions_in
-from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.offload import offload_if_large
+from agui_container.threads import offload_if_large
 from agui_core.commands import (
     MAX_PAGE,
     ThreadCommand,

@@ -6,13 +6,12 @@ left out.
 
 from collections.abc import Sequence
 
-from ag_ui.core import Interrupt, Message, TokenUsage
-from pydantic import TypeAdapter
+from ag_ui.core import Interrupt, Message
 from pydantic_core import from_json, to_json
 
 from agui_container.ports.records import RunRecord, StoredMessage, ThreadDelta, ThreadRecord
 from agui_container.protocol.parser import MESSAGE
-from agui_container.protocol.token_usage import count_tokens
+from agui_container.protocol.token_usage import USAGE, count_tokens
 from agui_container.run.entries import UNANSWERED, Entry, entries_in, questions_of
 from agui_container.run.run import Run
 from agui_core.commands import ThreadsFeedback
@@ -20,8 +19,6 @@ from agui_core.plaintext import AskedQuestion, render_plaintext
 
 View = dict[str, object]
 """One JSON object of the API, with camelCase names."""
-
-USAGE = TypeAdapter(list[TokenUsage])
 
 FEEDBACK = "feedback"
 """Kind of the notes with feedback. The id of one is that of its message."""

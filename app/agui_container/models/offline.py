@@ -18,7 +18,7 @@ from msgspec import Struct
 from agui_container.ports import Delta, Prompt, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
 from agui_container.ports.tool import for_models
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.offload import offload_if_large
+from agui_container.threads import offload_if_large
 from agui_core.transcript import has_failed
 from agui_core.turns import calls_of
 

@@ -6,10 +6,8 @@ Rule: small Protocols and frozen data without knowledge of a transport or a data
 
 from agui_container.ports.agent import (
     CURRENT_RUN,
-    EVERYBODY,
     LOG_FIELDS,
     Agent,
-    Caller,
     Clock,
     Emit,
     Item,
@@ -27,9 +25,8 @@ from agui_container.ports.agent import (
     TurnFacts,
     current_run,
     interrupts_of,
-    session_label,
-    thread_key,
 )
+from agui_container.ports.auth import EVERYBODY, Caller, session_label, thread_key
 from agui_container.ports.model import (
     ContextWindowed,
     Delta,

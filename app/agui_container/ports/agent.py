@@ -4,25 +4,25 @@ Rule: nothing here depends on a transport, a store, a model or a framework.
 """
 
 import asyncio
-import hashlib
-import json
 import logging
 import math
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from ag_ui.core import BaseEvent, ContentPart, Interrupt, RunAgentInput, StateDeltaEvent, StateSnapshotEvent, TokenUsage
 from ag_ui.core import Tool as ToolSpec
 
-from agui_container.ports.auth import Principal
+from agui_container.ports.auth import Caller, session_label, thread_key
 from agui_container.ports.call_slots import CallSlots
 from agui_container.ports.files import File, no_file
 from agui_container.ports.policy import CallRules
 from agui_container.ports.records import ThreadNote
 from agui_core.expander import MessageText
+
+T = TypeVar("T")
 
 Item = BaseEvent | MessageText | str
 """Output of an agent: any ``ag_ui.core`` event, text for an open message, or a string of assistant text."""
@@ -30,53 +30,28 @@ Item = BaseEvent | MessageText | str
 LOG_FIELDS: ContextVar[Mapping[str, str]] = ContextVar("LOG_FIELDS", default={})  # noqa: B039 - never mutated
 """Ids in every log line of the current request or run. Tasks and worker threads inherit them."""
 
-EVERYBODY = "everybody"
-"""Owner of the threads and runs of callers without a token and a session."""
-
-
 AUTHORIZATION = "Authorization"
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Identity of a caller, as the transport determined it. It is never read from a request body.
+class maybe_aclosing(Generic[T]):  # noqa: N801 - used like a function
+    """Context manager like ``contextlib.aclosing`` that also accepts iterators without ``aclose``.
 
-    ``repr`` omits the attributes that may contain tokens or the session id.
-
-    Attributes:
-        owner: scope that threads and runs belong to. Callers with the same owner see the same runs.
-        request_id: id of the request in the log.
-        session_id: AgentCore's session, if there is one.
-        principal: identity in the caller's verified token; None without authentication.
-        headers: values by lower-case name, without cookies and transport headers.
-        identity: name whose limits count: the owner for an authenticated caller, or the session where a gateway sets
-            it. Empty without either.
+    Whatever opens the items of an agent, a model or a bus closes them, also if it stops early. Otherwise the
+    ``finally`` blocks of a generator would run later, in another task.
     """
 
-    owner: str = field(repr=False)
-    request_id: str
-    session_id: str | None = field(default=None, repr=False)
-    principal: Principal | None = None
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    identity: str = ""
+    __slots__ = ("_items",)
 
-    def __post_init__(self) -> None:
-        """Set the identity of an authenticated caller."""
-        if self.principal is not None:
-            object.__setattr__(self, "identity", self.owner)
+    def __init__(self, items: AsyncIterator[T]) -> None:
+        self._items = items
 
+    async def __aenter__(self) -> AsyncIterator[T]:
+        return self._items
 
-def session_label(session_id: str) -> str:
-    """Return the name of a session in log lines: ``sha256-`` and the first 16 digits of its SHA-256 in hexadecimal.
-
-    The id itself is a credential where no token is required.
-    """
-    return f"sha256-{hashlib.sha256(session_id.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
-
-
-def thread_key(owner: str, thread_id: str) -> str:
-    """Return a digest of both: two owners may use the same thread id, and neither shows in it."""
-    return f"thread-{hashlib.sha256(json.dumps([owner, thread_id]).encode()).hexdigest()}"
+    async def __aexit__(self, *_: object) -> None:
+        close = getattr(self._items, "aclose", None)
+        if close is not None:
+            await close()
 
 
 class Timer(Protocol):

@@ -1,8 +1,13 @@
-"""Port of authentication: a bearer token in, the principal that it names out."""
+"""Callers, and the port of authentication: a bearer token in, the principal that it names out."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
+
+EVERYBODY = "everybody"
+"""Owner of the threads and runs of callers without a token and a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,48 @@ class Principal:
     def owner(self) -> str:
         """The owner of the principal's threads and runs. Two principals never have the same one."""
         return f"principal:{self.issuer} {self.subject}"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Identity of a caller, as the transport determined it. It is never read from a request body.
+
+    ``repr`` omits the attributes that may contain tokens or the session id.
+
+    Attributes:
+        owner: scope that threads and runs belong to. Callers with the same owner see the same runs.
+        request_id: id of the request in the log.
+        session_id: AgentCore's session, if there is one.
+        principal: identity in the caller's verified token; None without authentication.
+        headers: values by lower-case name, without cookies and transport headers.
+        identity: name whose limits count: the owner for an authenticated caller, or the session where a gateway sets
+            it. Empty without either.
+    """
+
+    owner: str = field(repr=False)
+    request_id: str
+    session_id: str | None = field(default=None, repr=False)
+    principal: Principal | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    identity: str = ""
+
+    def __post_init__(self) -> None:
+        """Set the identity of an authenticated caller."""
+        if self.principal is not None:
+            object.__setattr__(self, "identity", self.owner)
+
+
+def session_label(session_id: str) -> str:
+    """Return the name of a session in log lines: ``sha256-`` and the first 16 digits of its SHA-256 in hexadecimal.
+
+    The id itself is a credential where no token is required.
+    """
+    return f"sha256-{hashlib.sha256(session_id.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+def thread_key(owner: str, thread_id: str) -> str:
+    """Return a digest of both: two owners may use the same thread id, and neither shows in it."""
+    return f"thread-{hashlib.sha256(json.dumps([owner, thread_id]).encode()).hexdigest()}"
 
 
 class Authenticator(Protocol):

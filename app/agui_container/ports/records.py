@@ -163,6 +163,21 @@ class RunProgress(Struct, frozen=True):
     usage: bytes | None = None
 
 
+DAY = 86_400
+"""Seconds of a UTC day. Unix time has no leap seconds."""
+
+
+class DayTokens(Struct, frozen=True):
+    """Tokens of an owner's runs that have ended on the UTC day of ``now``, the time of the store's clock."""
+
+    tokens: int
+    now: float
+
+    @property
+    def day_ends_at(self) -> float:
+        return (self.now // DAY + 1) * DAY
+
+
 # --- notes ------------------------------------------------------------------------------------------------------------
 
 
@@ -234,6 +249,7 @@ class Ending(Struct, frozen=True):
         turn: new status of the thread; None to restore the status before the run.
         usage, error: JSON, as in ``RunRecord``.
         change: last change of the thread.
+        tokens: tokens that are added to those of its owner's day.
     """
 
     status: RunStatus
@@ -242,6 +258,7 @@ class Ending(Struct, frozen=True):
     usage: bytes | None = None
     error: bytes | None = None
     change: Change = Change()
+    tokens: int = 0
 
 
 class ThreadRecord(Struct, frozen=True):

@@ -18,12 +18,14 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
+from agui_container.log_values import format_fields
 from agui_container.ports.agent import Agent
 from agui_container.ports.records import (
     Begun,
     Busy,
     Change,
     Claim,
+    DayTokens,
     Ending,
     Exists,
     Lease,
@@ -70,27 +72,30 @@ def store_errors_as_app_errors() -> Iterator[None]:
     try:
         yield
     except StoreUnavailable as error:
-        logger.warning("store unavailable error=%r", str(error))
+        logger.warning("store unavailable %s", format_fields({"error": error}))
         raise AppError(ErrorCode.STORE_UNAVAILABLE, "The store of this server cannot be reached right now.") from error
 
 
-async def wait_for_store(request: Callable[[], Awaitable[T]]) -> T:
-    """Repeat a request to the store until the store answers, for ``GIVE_UP_SECONDS``.
+async def wait_for_store(
+    request: Callable[[], Awaitable[T]], run_id: str, is_wanted: Callable[[], bool] = lambda: True
+) -> T:
+    """Repeat a request to the store for a run until the store answers, for ``GIVE_UP_SECONDS`` and while it is wanted.
 
     A claim whose first attempt succeeded without an answer fails when it is repeated, so its call is not run.
 
     Raises:
         StoreUnavailable: the store did not answer in this time.
     """
-    pause, deadline = FIRST_PAUSE, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
+    attempt, pause, deadline = 1, FIRST_PAUSE, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
     while True:
         try:
             return await request()
-        except StoreUnavailable:
-            if asyncio.get_running_loop().time() > deadline:
+        except StoreUnavailable as error:
+            logger.warning("store unavailable %s", format_fields({"run": run_id, "attempt": attempt, "error": error}))
+            if not is_wanted() or asyncio.get_running_loop().time() > deadline:
                 raise
         await asyncio.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+        attempt, pause = attempt + 1, min(2 * pause, LONGEST_PAUSE)
 
 
 class LeaseLost(Exception):
@@ -260,6 +265,9 @@ class Store(NoteStore, Protocol):
 
         The result is empty if there are no such envelopes or they were removed.
         """
+
+    async def tokens(self, owner: str) -> DayTokens:
+        """Return the tokens of the endings of this day, also those of threads that were deleted since."""
 
     # --- threads ---
 

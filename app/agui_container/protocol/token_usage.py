@@ -9,6 +9,9 @@ from typing import Annotated
 
 import msgspec
 from ag_ui.core import TokenUsage
+from pydantic import TypeAdapter
+
+USAGE = TypeAdapter(list[TokenUsage])
 
 
 def count_tokens(usage: Iterable[object]) -> int:

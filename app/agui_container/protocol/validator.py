@@ -124,8 +124,8 @@ class RunSequence:
 
     # --- queries ---
 
-    def is_open(self, entity: Entity) -> bool:
-        return any(kind is entity for kind, _ in self._open)
+    def is_open(self, entity: Entity, key: str | None = None) -> bool:
+        return any(kind is entity and key in {None, each} for kind, each in self._open)
 
     def closers(self, failure: str | None = None) -> list[BaseEvent]:
         """Close open entities, the last first. Without ``failure``, the error of subagents, they have finished."""
@@ -247,10 +247,10 @@ def describe(item: Open) -> str:
 class ProducerRules:
     """Checks on calls and interrupts of a run. A resumed run may answer calls that the history does not have."""
 
-    __slots__ = ("_known_calls", "_resumed", "_unanswered")
+    __slots__ = ("_resumed", "_unanswered", "known_calls")
 
     def __init__(self, history: Iterable[Message], *, resumed: bool = False) -> None:
-        self._known_calls = dict.fromkeys(_call_ids(history))  # an empty dict takes less memory than an empty set
+        self.known_calls = dict.fromkeys(_call_ids(history))  # an empty dict takes less memory than an empty set
         self._resumed = resumed
         self._unanswered: dict[str, None] = {}
 
@@ -258,7 +258,7 @@ class ProducerRules:
         """Raise ``IllegalEvent`` if the event breaks a rule. The state is not changed."""
         match event:
             case ToolCallResultEvent():
-                if event.tool_call_id not in self._known_calls and not self._resumed:
+                if event.tool_call_id not in self.known_calls and not self._resumed:
                     raise IllegalEvent(f"TOOL_CALL_RESULT for the unknown call {event.tool_call_id!r}")
             case RunFinishedEvent(outcome=RunFinishedInterruptOutcome() as outcome):
                 _check_interrupts(outcome)
@@ -267,12 +267,12 @@ class ProducerRules:
         """Record an accepted event. Only events with ``affects_calls`` have an effect."""
         match event:
             case ToolCallStartEvent():
-                self._known_calls[event.tool_call_id] = None
+                self.known_calls[event.tool_call_id] = None
                 self._unanswered[event.tool_call_id] = None
             case ToolCallResultEvent():
                 self._unanswered.pop(event.tool_call_id, None)
             case MessagesSnapshotEvent():
-                self._known_calls.update(dict.fromkeys(_call_ids(event.messages)))
+                self.known_calls.update(dict.fromkeys(_call_ids(event.messages)))
 
     def open_calls(self) -> list[str]:
         """Return the ids of the calls that this run made and did not answer, in order."""

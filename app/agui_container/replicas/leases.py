@@ -16,6 +16,7 @@ from pydantic_core import to_json
 
 from agui_container.conversation.merge import dump_message
 from agui_container.conversation.recovery import RecoveredRun, recover_run
+from agui_container.log_values import format_fields
 from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.records import (
     Change,
@@ -37,8 +38,7 @@ from agui_container.run.outcome import sum_usage, usage_json
 from agui_container.run.recorder import LEASE_TAKEN, NOT_STORED, thread_deleted
 from agui_container.run.run import Run
 from agui_container.run.terminal_events import number_events, start_event
-from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.offload import offload
+from agui_container.threads import offload
 from agui_core.expander import IllegalEvent
 
 RENEW_SECONDS = 2.0
@@ -162,7 +162,7 @@ class Leases:
         last.append(RunErrorEvent(message=error.message, code=error.code))
         missing = number_events(key.run_id, len(envelopes), last)
         ending = lost_run_ending(record, now, recovered, error)
-        await cluster.store.finish(key, cluster.replica, missing, ending)
+        await cluster.finish(key, missing, ending)
         await cluster.publish(key, missing)
 
     async def _listen(self) -> None:

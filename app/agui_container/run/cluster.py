@@ -10,14 +10,16 @@ import math
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 
+from msgspec.structs import replace
 from pydantic_core import from_json, to_json
 
+from agui_container.log_values import format_fields
 from agui_container.ports import Clock
 from agui_container.ports.bus import Bus, BusUnavailable
-from agui_container.ports.records import RunKey, RunRecord, ThreadKey
+from agui_container.ports.records import Ending, RunKey, RunRecord, ThreadKey
 from agui_container.ports.store import RunQuery, Store
+from agui_container.protocol.token_usage import USAGE, count_tokens
 from agui_container.protocol.wire.envelope import Envelope
-from agui_container.runtime.log_values import format_fields
 
 LEASE_SECONDS = 8.0
 """Duration of a lease. A run whose lease is not renewed may be taken over by another replica."""
@@ -62,8 +64,12 @@ class ThreadEnds:
 class Cluster:
     """All replicas on one store and one bus, as this process sees them. A process on its own is a cluster of one."""
 
-    def __init__(self, store: Store, bus: Bus, clock: Clock, *, durable: bool, new_id: Callable[[], str]) -> None:
+    def __init__(  # noqa: PLR0913 - the composition root hands over each part by name
+        self, store: Store, bus: Bus, clock: Clock, *, durable: bool, new_id: Callable[[], str], day_tokens: int = 0
+    ) -> None:
         self.store = store
+        self.day_tokens = day_tokens
+        """Tokens that an owner's runs may use in a day; 0 is no limit."""
         self.bus = bus
         self.clock = clock
         self.durable = durable
@@ -87,6 +93,12 @@ class Cluster:
     async def aclose(self) -> None:
         await self.bus.aclose()
         await self.store.aclose()
+
+    async def finish(self, run: RunKey, envelopes: Sequence[Envelope], ending: Ending) -> None:
+        """Store the end of a run of this replica, with its tokens if there is a limit of them. Raises as the store."""
+        if self.day_tokens:
+            ending = replace(ending, tokens=count_tokens(USAGE.validate_json(ending.usage or b"[]")))
+        await self.store.finish(run, self.replica, envelopes, ending)
 
     async def cancel(self, run: RunRecord) -> None:
         """Ask a run's replica to end it. The bus delivers this at once; a renewal of leases finds it in the store."""

@@ -12,7 +12,7 @@ from agui_container.conversation.merge import MergedHistory, make_title, merge_a
 from agui_container.conversation.state import dump_state, load_state
 from agui_container.conversation.stored_parts import ResultAuthors
 from agui_container.ports.records import Change, StoredMessage, ThreadDelta
-from agui_container.runtime.offload import offload_if_large
+from agui_container.threads import offload_if_large
 
 NO_CHANGE = Change()
 

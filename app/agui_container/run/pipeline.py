@@ -21,17 +21,18 @@ from ag_ui.core import (
 from agui_container.conversation.merge import dump_message
 from agui_container.conversation.state import SharedState
 from agui_container.conversation.stored_parts import cut_off_event
+from agui_container.log_values import format_fields
 from agui_container.ports import Item
 from agui_container.ports.records import Change, StoredMessage
 from agui_container.protocol.encoder import encode_whole
 from agui_container.protocol.grammar import KINDS, TOOL_CALL, EventKind
 from agui_container.protocol.validator import ProducerRules, RunSequence
+from agui_container.run.call_ids import CallIds
 from agui_container.run.delta_template import DeltaTemplate
 from agui_container.run.entries import RunEntries
 from agui_container.run.event_log import EventLog
 from agui_container.run.outcome import RunResult
 from agui_container.run.split_pairs import PairJoiner
-from agui_container.runtime.log_values import format_fields
 from agui_core.expander import Expander, IllegalEvent
 from agui_core.transcript import Transcript
 from agui_core.turns import open_calls, unanswered_calls
@@ -61,6 +62,8 @@ class EventPipeline:
         self.state = SharedState(run_input.state)
         self._rules = ProducerRules(run_input.messages, resumed=bool(run_input.resume))
         self._transcript = Transcript(run_input.messages)
+        waiting = {call.id for call in unanswered_calls(run_input.messages)} if run_input.resume else set[str]()
+        self._call_ids = CallIds(self._sequence, self._rules, waiting)
 
     # --- items of agents and tools ---
 
@@ -83,7 +86,8 @@ class EventPipeline:
         events = [whole for event in self._expander.expand(item) for whole in self._joiner.feed(event)]
         accepted = 0
         try:
-            encoded = [(event, b"") if KINDS[type(event)].is_boundary else encode_whole(event) for event in events]
+            renamed = map(self._call_ids.rename, events)
+            encoded = [(event, b"") if KINDS[type(event)].is_boundary else encode_whole(event) for event in renamed]
             for event, data in encoded:
                 kind = KINDS[type(event)]
                 if not kind.is_boundary:
@@ -133,13 +137,14 @@ class EventPipeline:
             self.write(event)
         if failure is not None and started_calls:
             unanswered = {call.id for call in unanswered_calls(self._transcript.messages)}
-            for call_id in sorted(unanswered.intersection(started_calls)):
+            started = {id_ for call_id in started_calls for id_ in self._call_ids.all_of(call_id)}
+            for call_id in sorted(unanswered & started):
                 self.write(cut_off_event(call_id))
 
     def flush_chunks(self) -> None:
         """End the open chunk streams, and a text that ends in half a symbol. Raises ``AppError`` RUN_LIMIT_EXCEEDED."""
         for event in (*self._joiner.flush(), *self._expander.flush()):
-            self.write(event)
+            self.write(self._call_ids.rename(event))
         if not self._log.has_room:
             raise self._log.limit_error()
 
@@ -200,7 +205,7 @@ class EventPipeline:
     def release(self) -> None:
         """Free what an ended run does not need. The state stays as long as the agent or background work may read it."""
         self._template, self.on_boundary, self._is_released = None, None, True
-        del self._expander, self._sequence, self._rules, self._transcript, self._entries
+        del self._expander, self._sequence, self._rules, self._transcript, self._entries, self._call_ids
         self._drop_unused_state()
 
     def acquire_state(self) -> None:

@@ -10,15 +10,17 @@ end that another replica has stored. ``leases`` stores the end of such a run onc
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from ag_ui.core import Interrupt, RunErrorEvent, RunFinishedCancelledOutcome, RunFinishedEvent
 from msgspec import structs
 
 from agui_container.conversation.recovery import EVENT, advance
+from agui_container.log_values import format_fields
+from agui_container.ports import store as store_port
 from agui_container.ports.records import Ending, RunKey, RunStatus
-from agui_container.ports.store import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, LeaseLost, StoreUnavailable
+from agui_container.ports.store import LONGEST_PAUSE, LeaseLost, StoreUnavailable, wait_for_store
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.validator import RunSequence
 from agui_container.protocol.wire.envelope import Envelope
@@ -28,7 +30,6 @@ from agui_container.run.event_log import EventLog
 from agui_container.run.outcome import error_json
 from agui_container.run.questions import ended_turn, question_notes
 from agui_container.run.terminal_events import TerminalEvent, number_events
-from agui_container.runtime.log_values import format_fields
 
 WINDOW_SECONDS = 0.005
 """Time that an event waits for others, so that all are stored in one transaction."""
@@ -124,11 +125,11 @@ class RunRecorder:
         while True:
             await self._wait_dirty()
             if log.is_held and self._late_release is None:
-                self._late_release = asyncio.get_running_loop().call_later(GIVE_UP_SECONDS, log.release)
+                self._late_release = asyncio.get_running_loop().call_later(store_port.GIVE_UP_SECONDS, log.release)
             if self._ending is None:
                 await asyncio.sleep(WINDOW_SECONDS)
             try:
-                if await self._with_retries(partial(self._store_batch, log)):
+                if await wait_for_store(partial(self._store_batch, log), self.key.run_id):
                     return None
             except LeaseLost:
                 return await reason_of_loss(self.cluster, self.key)
@@ -143,37 +144,21 @@ class RunRecorder:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
 
-    async def _with_retries(self, store: Callable[[], Awaitable[bool]]) -> bool:
-        """Return True if the end of the run is stored. Retry for ``GIVE_UP_SECONDS``, then raise."""
-        attempt, pause, deadline = 1, FIRST_PAUSE, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
-        while True:
-            try:
-                return await store()
-            except StoreUnavailable as error:
-                logger.warning(
-                    "store write failed %s", format_fields({"run": self.key.run_id, "attempt": attempt, "error": error})
-                )
-                if asyncio.get_running_loop().time() > deadline:
-                    raise
-            await asyncio.sleep(pause)
-            attempt, pause = attempt + 1, min(2 * pause, LONGEST_PAUSE)
-
     async def _store_batch(self, log: EventLog) -> bool:
         self._is_dirty, ending = False, self._ending
         envelopes = log.unstored().envelopes() if self.cluster.durable else []
-        store, replica = self.cluster.store, self.cluster.replica
         if ending is not None and (not envelopes or envelopes[-1].seq == len(log)):
-            await store.finish(self.key, replica, envelopes, await self._with_notes(ending))
+            await self.cluster.finish(self.key, envelopes, await self._with_notes(ending))
             log.advance(len(envelopes))
         elif ending is not None and self.backlog_error is not None and log.stored and self._is_store_exact:
             envelopes, ending = await self._early_end(log, ending, self.backlog_error)
-            await store.finish(self.key, replica, envelopes, ending)
+            await self.cluster.finish(self.key, envelopes, ending)
             log.replace_unread(envelopes)
         else:
             ending = None
             if envelopes:
                 self._is_store_exact = False
-                await store.append(self.key, replica, envelopes)
+                await self.cluster.store.append(self.key, self.cluster.replica, envelopes)
                 self._is_store_exact = True
                 log.advance(len(envelopes))
             if self._ending is not None or log.stored < len(log):
@@ -218,7 +203,7 @@ class RunRecorder:
 
     async def _events_elsewhere(self, log: EventLog) -> list[Envelope]:
         """Return what another replica has stored until the end of the run, or nothing if that cannot be read."""
-        store, deadline = self.cluster.store, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
+        store, deadline = self.cluster.store, asyncio.get_running_loop().time() + store_port.GIVE_UP_SECONDS
         found: list[Envelope] = []
         while asyncio.get_running_loop().time() < deadline:
             try:

@@ -13,7 +13,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from ag_ui.core import BaseEvent, RunAgentInput, RunErrorEvent, RunFinishedEvent, RunStartedEvent
 from msgspec import Struct
 
+from agui_container.log_values import FACTS, format_fields
 from agui_container.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer, interrupts_of
+from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.records import RunRecord, RunStatus, StoreWarning
 from agui_container.protocol.encoder import encode, encode_whole
 from agui_container.protocol.errors import AppError, run_error
@@ -43,8 +45,6 @@ from agui_container.run.terminal_events import (
     with_totals,
 )
 from agui_container.run.user_code import raised_at
-from agui_container.runtime.aclosing import maybe_aclosing
-from agui_container.runtime.log_values import FACTS, format_fields
 from agui_container.telemetry import CANCEL_REASON, CANCELS, RunTrace
 from agui_core.expander import IllegalEvent
 

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from agui_container.runtime.log_values import format_fields
+from agui_container.log_values import format_fields
 
 SHUTDOWN_SECONDS = 7.5
 """Seconds from the first signal to the exit. Docker kills after ten."""

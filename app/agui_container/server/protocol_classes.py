@@ -10,7 +10,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Literal
 
-from agui_container.runtime.log_values import format_fields
+from agui_container.log_values import format_fields
 from agui_container.settings import Settings
 
 KNOWN = "0.54"

@@ -21,16 +21,15 @@ from starlette.types import ASGIApp
 from agui_container import logging as logs
 from agui_container.agents.as_agent import AgentLoadError
 from agui_container.engine.engine import Engine
+from agui_container.log_values import format_fields, mask_passwords
 from agui_container.main import DRAIN_SECONDS, create_app
 from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.store import StoreUnavailable
 from agui_container.protocol.errors import AppError
 from agui_container.run.terminal_events import describe_failure
-from agui_container.runtime.addresses import is_loopback
-from agui_container.runtime.log_values import format_fields, mask_passwords
 from agui_container.server.exit_deadline import ExitDeadline
 from agui_container.server.protocol_classes import choose_http, without_plain_grpc
-from agui_container.settings import Auth, Scope, Settings, SettingsError
+from agui_container.settings import Auth, Scope, Settings, SettingsError, is_loopback
 from agui_container.settings_sources import load_settings
 from agui_container.tools.loader import ToolLoadError
 from agui_container.web.event_stream import STALLED_SECONDS
@@ -229,7 +228,7 @@ def run_server(  # noqa: PLR0913 - every one has a default
         config: the file to read in place of ``agui.toml``.
         sockets: listen already.
         on_load_error: called if the settings or the agent cannot be used, after the reason was printed.
-        describe_failure: returns what clients read of an exception of the agent.
+        describe_failure: returns what clients read of an exception of the agent, or of a shutdown.
         overrides: values of settings.
     """
     sys.setswitchinterval(SWITCH_SECONDS)

@@ -15,8 +15,8 @@ from opentelemetry._logs import get_logger_provider
 from opentelemetry.metrics import get_meter_provider
 from opentelemetry.trace import get_tracer_provider
 
-from agui_container.runtime.daemon_threads import DaemonThreadPool, ThreadPoolBusy
-from agui_container.runtime.log_values import format_fields
+from agui_container.log_values import format_fields
+from agui_container.threads import DaemonThreadPool, ThreadPoolBusy
 
 TIMEOUT_SECONDS = 0.5
 """Maximum time that the process reports to be busy because of an export. A collector that does not answer must not keep

@@ -5,7 +5,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-from agui_container.runtime.log_values import format_fields
+from agui_container.log_values import format_fields
 from agui_container.telemetry.instruments import LIMIT, LIMIT_SCOPE, REFUSALS
 
 REPORT_SECONDS = 60.0

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from agui_container.ports import ToolError
-from agui_container.runtime.daemon_threads import CannotStartThread, DaemonThreadPool, IdentityBusy, ThreadPoolBusy
+from agui_container.threads import CannotStartThread, DaemonThreadPool, IdentityBusy, ThreadPoolBusy
 from agui_container.tools.identity_limiter import IdentityLimiter
 
 T = TypeVar("T")

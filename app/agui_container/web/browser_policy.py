@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 
 from starlette.types import Scope
 
+from agui_container.log_values import format_fields
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.log_values import format_fields
 
 Headers = Sequence[tuple[str, str]]
 """Names, lower-cased, with values, in the order in which they came."""

@@ -12,7 +12,7 @@ from pydantic_core import to_json
 from agui_container.engine.engine import Engine
 from agui_container.engine.views import View
 from agui_container.ports import Caller
-from agui_container.runtime.offload import LARGE_BYTES
+from agui_container.threads import LARGE_BYTES
 from agui_core.commands import (
     Attach,
     Cancel,

@@ -17,9 +17,9 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from agui_container.log_values import format_fields
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, ErrorCode, run_error
-from agui_container.runtime.log_values import format_fields
 from agui_container.web.formats import EVENT_STREAM, sse_error_frame
 
 DENIAL_EXTENSION = "websocket.http.response"

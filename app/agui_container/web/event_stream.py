@@ -17,12 +17,12 @@ from typing import Protocol
 
 from starlette.types import Receive, Scope, Send
 
+from agui_container.log_values import format_fields
 from agui_container.ports import Caller
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.wire.envelope import Batch
 from agui_container.run.subscription import Subscription
-from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.offload import offload
+from agui_container.threads import offload
 from agui_container.web.caller_middleware import OUTER_SEND
 from agui_container.web.formats import COMMENT, STREAM_HEADERS, SseFormat
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import orjson
 
+from agui_container.log_values import format_fields
 from agui_container.protocol.parser import CommandRequest, Request
 from agui_container.protocol.wire import envelope
-from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.offload import LARGE_BYTES
+from agui_container.threads import LARGE_BYTES
 from agui_container.web.formats import SseFormat, sse_frames
 
 logger = logging.getLogger(__name__)

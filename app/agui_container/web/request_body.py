@@ -18,7 +18,7 @@ from agui_container.engine.engine import Engine
 from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.parser import parse, parse_fields
-from agui_container.runtime.offload import offload_if_large
+from agui_container.threads import offload_if_large
 
 logger = logging.getLogger(__name__)
 

@@ -79,7 +79,7 @@ class FrameWriter:
         await self._send(json.dumps(control_fields(kind, fields), ensure_ascii=False))
 
     async def send_result(self, request: CommandRequest, result: Mapping[str, object]) -> None:
-        fields = {"id": request.frame_id, "command": request.command.type, **result}
+        fields = {**result, "id": request.frame_id, "command": request.command.type}
         await self._send((await encode_result(control_fields("result", fields))).decode())
 
     async def send_error(self, error: AppError, **ids: object) -> None:

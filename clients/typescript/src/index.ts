@@ -10,6 +10,7 @@ export {
   type ErrorCode,
   RunRefusedError,
 } from "./errors.js";
+export { type Attachment, attachmentOf, type CommandSender } from "./files.js";
 export { ResumableHttpAgent, type ResumableHttpAgentConfig } from "./resumable-http-agent.js";
 export type { ResumeOptions } from "./run.js";
 export type { Command, CommandResult, Provided } from "./transport.js";

@@ -10,6 +10,7 @@ import {
   type RunAgentResult,
 } from "@ag-ui/client";
 import type { Observable } from "rxjs";
+import { type Attachment, attachmentOf } from "./files.js";
 import { HttpTransport } from "./http-transport.js";
 import { followRun, type ResumeOptions } from "./run.js";
 import { showThread } from "./thread.js";
@@ -58,6 +59,11 @@ export class ResumableHttpAgent extends HttpAgent {
   /** Send a command to the server, for example `{ type: "threads.list" }`. */
   command(command: Command): Promise<CommandResult> {
     return this.transport.command(command);
+  }
+
+  /** Make the content part of a file for a message. A large file is uploaded, if the server keeps files. */
+  attachment(file: File): Promise<Attachment> {
+    return attachmentOf(file, this);
   }
 
   override async getCapabilities(): Promise<AgentCapabilities> {

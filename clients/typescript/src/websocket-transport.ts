@@ -6,6 +6,7 @@
  */
 
 import { Connection, type ConnectionOptions, HandshakeFailed, type WebSocketLike } from "./connection.js";
+import { base64 } from "./files.js";
 import { handshakeError } from "./refusals.js";
 import {
   absolute,
@@ -160,6 +161,5 @@ function browserWebSocket(url: string, protocols: string[], headers: Record<stri
 }
 
 function base64Url(text: string): string {
-  const bytes = Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte));
-  return btoa(bytes.join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  return base64(new TextEncoder().encode(text)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }

@@ -51,6 +51,32 @@ for (const [transport, makeAgent] of Object.entries(AGENTS)) {
         close(reloaded);
       }));
 
+    it("brings the name of a large file, which attachment() has uploaded where files are kept", () =>
+      withRelay(server.port, async (relay) => {
+        const agent = makeAgent(relay);
+        const small = await agent.attachment(new File(["hello"], "a.txt", { type: "text/plain" }));
+        assert.deepEqual(small.source, { type: "data", value: btoa("hello"), mimeType: "text/plain" });
+        const bytes = new Uint8Array(70_000).fill(200);
+        const large = await agent.attachment(new File([bytes], "a.png", { type: "image/png" }));
+        agent.addMessage({ id: "m1", role: "user", content: [small, large, { type: "text", text: "hello" }] });
+        await agent.runAgent();
+        const reloaded = makeAgent(relay, { threadId: agent.threadId });
+        await reloaded.connectAgent();
+        assert.deepEqual(reloaded.messages[0], agent.messages[0]);
+        const { data, name } = await reloaded.command({ type: "files.get", fileId: large.source.value });
+        assert.deepEqual([data, name], [Buffer.from(bytes).toString("base64"), "a.png"]);
+        close(agent);
+        close(reloaded);
+        await withScript(
+          () => ({ result: { capabilities: {} } }),
+          async (other) => {
+            const without = makeAgent(other);
+            assert.equal((await without.attachment(new File([bytes], "b"))).source.type, "data");
+            close(without);
+          },
+        );
+      }));
+
     it("gives no event of a thread that has not begun", () =>
       withRelay(server.port, async (relay) => {
         const agent = makeAgent(relay);

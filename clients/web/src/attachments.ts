@@ -1,6 +1,9 @@
-/** Files of the user as AG-UI content parts, and the room that a message has for them. */
+/** Files of the user as AG-UI content parts, and the size of the message that has them. */
 
 import type { ContentPart } from "@ag-ui/core";
+import { api } from "./connection/api";
+import { loadAgents } from "./connection/transport";
+import { remember } from "./stored-files";
 
 export interface Attachment {
   name: string;
@@ -18,8 +21,6 @@ export interface RefusedFile {
 const MAX_BYTES = 5_000_000;
 /** Bytes of an input besides its new message: ids, and the descriptions of the page's tools. */
 const REST_BYTES = 5_000;
-
-const KINDS = { image: "image", audio: "audio", video: "video" } as const;
 
 /** Return the content of a message. */
 export function contentOf(text: string, attachments: readonly Attachment[]): string | ContentPart[] {
@@ -48,45 +49,28 @@ interface ReadFiles {
   refused: RefusedFile[];
 }
 
-/**
- * Read files, as many as there is room for.
- *
- * @param before what is attached already
- * @param limit bytes of a request that the server takes, if they are known
- */
-export async function readFiles(
-  files: readonly File[],
-  before: readonly Attachment[],
-  limit: number | undefined,
-): Promise<ReadFiles> {
+/** Make files content parts. Large ones are uploaded where the server keeps files. */
+export async function readFiles(files: readonly File[]): Promise<ReadFiles> {
   const results = await Promise.all(files.map(readFile));
-  const read: Attachment[] = [];
-  const refused: RefusedFile[] = [];
-  for (const [index, result] of results.entries()) {
-    const { name } = files[index]!;
-    if (typeof result === "string") refused.push({ name, why: result });
-    else if (excess(contentOf("", [...before, ...read, result]), limit) === 0) read.push(result);
-    else
-      refused.push({ name, why: `Too large together with the other files: the server takes ${size(limit!)} at once.` });
-  }
-  return { read, refused };
+  const refused = results.flatMap((why, at) => (typeof why === "string" ? [{ name: files[at]!.name, why }] : []));
+  return { read: results.filter((result) => typeof result !== "string"), refused };
 }
 
 /** Return an attachment, or a sentence about why the file is none. A folder cannot be read. */
 async function readFile(file: File): Promise<Attachment | string> {
   if (file.size > MAX_BYTES) return `Too large: it has ${size(file.size)}, and a file may have ${size(MAX_BYTES)}.`;
-  const address = await dataAddress(file).catch(() => null);
-  if (address === null) return "It cannot be read. A folder cannot be attached.";
+  const preview = await dataAddress(file).catch(() => null);
+  if (preview === null) return "It cannot be read. A folder cannot be attached.";
   if (file.size === 0) return "It is empty.";
-  const mimeType = file.type || "application/octet-stream";
-  const kind = KINDS[mimeType.split("/")[0] as keyof typeof KINDS] ?? "document";
-  const value = address.slice(address.indexOf(",") + 1);
-  const part = {
-    type: kind,
-    source: { type: "data", value, mimeType },
-    metadata: { filename: file.name },
-  } as ContentPart;
-  return { name: file.name, part, preview: address };
+  try {
+    const { attachmentOf } = await loadAgents();
+    const part = await attachmentOf(file, api);
+    const { type, value, mimeType } = part.source;
+    if (type === "file") remember(value, { mimeType, data: preview.slice(preview.indexOf(",") + 1) });
+    return { name: file.name, part, preview };
+  } catch (error) {
+    return (error as Error).message;
+  }
 }
 
 /** A number of bytes for people. */

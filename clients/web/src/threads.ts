@@ -152,7 +152,7 @@ class Threads {
   /** Delete the branches of a conversation. */
   remove(threadIds: readonly string[]): Promise<boolean> {
     return this.attempt("The thread was not deleted.", async () => {
-      await Promise.all(threadIds.map(api.remove));
+      for (const id of threadIds) await api.remove(id); // the last one that names a file takes the file with it
       this.list.update((list) => list.filter((thread) => !threadIds.includes(thread.threadId)));
       void this.refresh(); // the answer to a request from before the change is dropped
     });

@@ -53,6 +53,8 @@ class Server {
   readonly cancelled = new Store<readonly string[]>([]);
   /** Types of commands that no server answers. */
   readonly failing = new Set<string>();
+  /** Results of commands in place of the usual ones. */
+  results: Record<string, object> = {};
   /** What each run is refused with. */
   refusal: object | undefined;
   /** The last event of a run. */
@@ -65,6 +67,7 @@ class Server {
     this.arrivals.set(0);
     this.cancelled.set([]);
     this.failing.clear();
+    this.results = {};
     this.refusal = undefined;
     this.ending = finish;
     this.held.clear();
@@ -119,6 +122,7 @@ class Server {
       "threads.list": { threads: [] },
       "threads.fork": { threadId: `${threadId}~fork` },
       "runs.list": { runs: [] },
+      ...this.results,
     };
     return stream([{ type: "CUSTOM", name: "command.result", value: results[type] ?? {} }]);
   }

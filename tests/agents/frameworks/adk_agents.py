@@ -3,21 +3,7 @@
 from google.adk.agents import LlmAgent
 from google.adk.tools import FunctionTool
 
-
-def roll(sides: int) -> str:
-    """Roll a die."""
-    return f"rolled {sides}"
-
-
-def stumble(sides: int) -> str:
-    """Fail."""
-    raise RuntimeError(f"secret {sides}")
-
-
-def charge(sides: int) -> str:
-    """Charge."""
-    return f"charged {sides}"
-
+from tests.agents.frameworks.dice import charge, roll, stumble
 
 agent = LlmAgent(
     name="dice", model="gemini-scripted", tools=[roll, stumble, FunctionTool(charge, require_confirmation=True)]

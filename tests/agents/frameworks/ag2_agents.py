@@ -4,24 +4,8 @@ from ag2 import Agent, tool
 from ag2.config import OpenAIConfig
 from ag2.middleware import approval_required
 
+from tests.agents.frameworks.dice import charge, roll, stumble
 
-@tool
-def roll(sides: int) -> str:
-    """Roll a die."""
-    return f"rolled {sides}"
-
-
-@tool
-def stumble(sides: int) -> str:
-    """Fail."""
-    raise RuntimeError(f"secret {sides}")
-
-
-@tool(middleware=[approval_required()])
-def charge(sides: int) -> str:
-    """Charge."""
-    return f"charged {sides}"
-
-
+TOOLS = [tool(roll), tool(stumble), tool(middleware=[approval_required()])(charge)]
 config = OpenAIConfig(model="scripted", streaming=True, max_retries=0)
-agent = Agent("dice", config=config, tools=[roll, stumble, charge])
+agent = Agent("dice", config=config, tools=TOOLS)

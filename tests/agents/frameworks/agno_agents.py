@@ -6,28 +6,14 @@ from agno.models.openai import OpenAIChat
 from agno.team import Team
 from agno.tools import tool
 
-
-def roll(sides: int) -> str:
-    """Roll a die."""
-    return f"rolled {sides}"
-
-
-def stumble(sides: int) -> str:
-    """Fail."""
-    raise RuntimeError(f"secret {sides}")
-
-
-@tool(requires_confirmation=True)
-def charge(sides: int) -> str:
-    """Charge."""
-    return f"charged {sides}"
+from tests.agents.frameworks.dice import charge, roll, stumble
 
 
 def model() -> OpenAIChat:
     return OpenAIChat(id="scripted", max_retries=0)
 
 
-TOOLS = [roll, stumble, charge]
+TOOLS = [roll, stumble, tool(requires_confirmation=True)(charge)]
 agent = Agent(model=model(), tools=TOOLS)
 stored = Agent(model=model(), tools=TOOLS, db=InMemoryDb(), add_history_to_context=True)
 team = Team(members=[], model=model(), tools=TOOLS)

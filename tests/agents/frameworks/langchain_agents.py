@@ -7,30 +7,12 @@ from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 
 from agui_container import langchain_middleware
-
-
-@tool
-def roll(sides: int) -> str:
-    """Roll a die."""
-    return f"rolled {sides}"
-
-
-@tool
-def stumble(sides: int) -> str:
-    """Fail."""
-    raise RuntimeError(f"secret {sides}")
-
-
-@tool
-def charge(sides: int) -> str:
-    """Charge."""
-    return f"charged {sides}"
-
+from tests.agents.frameworks.dice import charge, roll, stumble
 
 MIDDLEWARE = [langchain_middleware(), HumanInTheLoopMiddleware(interrupt_on={"charge": True})]
 agent = create_agent(
     ChatOpenAI(model="scripted", max_retries=0),
-    tools=[roll, stumble, charge],
+    tools=[tool(roll), tool(stumble), tool(charge)],
     middleware=MIDDLEWARE,
     checkpointer=InMemorySaver(),
 )

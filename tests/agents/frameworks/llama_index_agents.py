@@ -6,15 +6,7 @@ from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
 from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent
 from llama_index.llms.openai import OpenAI
 
-
-def roll(sides: int) -> str:
-    """Roll a die."""
-    return f"rolled {sides}"
-
-
-def stumble(sides: int) -> str:
-    """Fail."""
-    raise RuntimeError(f"secret {sides}")
+from tests.agents.frameworks.dice import roll, stumble
 
 
 async def charge(ctx: Context, sides: int) -> str:

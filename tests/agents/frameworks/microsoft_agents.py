@@ -3,23 +3,11 @@
 from agent_framework import Agent, tool
 from agent_framework.openai import OpenAIChatClient
 
+from tests.agents.frameworks.dice import charge, roll, stumble
 
-@tool(approval_mode="never_require")
-def roll(sides: int) -> str:
-    """Roll a die."""
-    return f"rolled {sides}"
-
-
-@tool(approval_mode="never_require")
-def stumble(sides: int) -> str:
-    """Fail."""
-    raise RuntimeError(f"secret {sides}")
-
-
-@tool(approval_mode="always_require")
-def charge(sides: int) -> str:
-    """Charge."""
-    return f"charged {sides}"
-
-
-agent = Agent(OpenAIChatClient("scripted"), name="dice", tools=[roll, stumble, charge])
+TOOLS = [
+    tool(approval_mode="never_require")(roll),
+    tool(approval_mode="never_require")(stumble),
+    tool(approval_mode="always_require")(charge),
+]
+agent = Agent(OpenAIChatClient("scripted"), name="dice", tools=TOOLS)

@@ -3,25 +3,8 @@
 from agents import Agent, OpenAIChatCompletionsModel, function_tool
 from openai import AsyncOpenAI
 
+from tests.agents.frameworks.dice import charge, roll, stumble
 
-@function_tool
-def roll(sides: int) -> str:
-    """Roll a die."""
-    return f"rolled {sides}"
-
-
-@function_tool
-def stumble(sides: int) -> str:
-    """Fail."""
-    raise RuntimeError(f"secret {sides}")
-
-
-@function_tool(needs_approval=True)
-def charge(sides: int) -> str:
-    """Charge."""
-    return f"charged {sides}"
-
-
-TOOLS = [roll, stumble, charge]
+TOOLS = [function_tool(roll), function_tool(stumble), function_tool(needs_approval=True)(charge)]
 agent = Agent(name="dice", model="scripted", tools=TOOLS)
 chat = Agent(name="dice", model=OpenAIChatCompletionsModel("scripted", AsyncOpenAI(max_retries=0)), tools=TOOLS)

@@ -23,12 +23,7 @@ class Use:
 
 
 async def answer(said: Sequence[str], result: str | None) -> AsyncIterator[str | Use]:
-    """Output of the model: words, or one call.
-
-    Args:
-        said: the user's messages, oldest first.
-        result: what a tool gave, where that is the last thing that happened.
-    """
+    """Output of the model: words, or one call. ``said`` are the messages of the user, oldest first."""
     command, _, text = said[-1].partition(" ")
     if result is not None:
         yield f"result: {result}"

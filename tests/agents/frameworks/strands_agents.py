@@ -12,6 +12,7 @@ from strands.multiagent import GraphBuilder, Swarm
 from strands.types.content import Messages
 from strands.types.streaming import StreamEvent
 
+from tests.agents.frameworks.dice import charge, roll, stumble
 from tests.agents.frameworks.scripted_model import ARGUMENTS, Use, answer
 from tests.agents.turns_of_models import EFFECTS_SAID, next_calls, said_effects
 
@@ -65,24 +66,6 @@ class CallingStrandsModel(ScriptedStrandsModel):
         yield {"messageStop": {"stopReason": "tool_use" if calls else "end_turn"}}
 
 
-@tool
-def roll(sides: int) -> str:
-    """Roll a die."""
-    return f"rolled {sides}"
-
-
-@tool
-def stumble(sides: int) -> str:
-    """Fail."""
-    raise RuntimeError(f"secret {sides}")
-
-
-@tool
-def charge(sides: int) -> str:
-    """Charge."""
-    return f"charged {sides}"
-
-
 @tool(context=True)
 async def hang(sides: int, tool_context: ToolContext) -> str:
     """Say that it has started, and never come back."""
@@ -98,11 +81,12 @@ def whoami(sides: int, tool_context: ToolContext) -> str:
     return f"{ctx.thread_id} of {ctx.caller.session_id}"
 
 
-agent = Agent(model=ScriptedStrandsModel(), tools=[roll, charge, hang, whoami], callback_handler=None)
+ROLL, CHARGE = tool(roll), tool(charge)
+agent = Agent(model=ScriptedStrandsModel(), tools=[ROLL, CHARGE, hang, whoami], callback_handler=None)
 
 
 def node(name: str) -> Agent:
-    return Agent(name=name, model=ScriptedStrandsModel(), tools=[roll, stumble], callback_handler=None)
+    return Agent(name=name, model=ScriptedStrandsModel(), tools=[ROLL, tool(stumble)], callback_handler=None)
 
 
 builder = GraphBuilder()

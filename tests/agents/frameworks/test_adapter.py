@@ -27,8 +27,6 @@ from tests.contexts import collect_items, of_type, run_context, run_input
 
 
 class Framework:
-    """A framework's translation that records its inputs."""
-
     def __init__(self, *events: BaseEvent) -> None:
         self.events = events
         self.inputs: list[RunAgentInput] = []

@@ -25,8 +25,6 @@ RULES = '[{"tool_pattern": "spin", "policy": "ask"}]'
 
 
 class Conversation:
-    """A client of one agent with a thread of its own."""
-
     def __init__(self, server: ServerProcess, agent: str, session: str | None = None, thread: str = "") -> None:
         self.thread = thread or str(uuid.uuid4())
         self._url = f"http://127.0.0.1:{server.port}/agents/{agent}/invocations"

@@ -26,7 +26,6 @@ from langchain_core.messages import ToolMessage as LangChainToolMessage
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
@@ -73,15 +72,6 @@ async def test_the_state_comes_in_and_goes_out() -> None:
     snapshots = of_type(await items(langgraph_agents.agent, request), StateSnapshotEvent)
     assert snapshots[-1].snapshot["visits"] == 5
     assert request.state == {"visits": 4}
-
-
-async def test_a_checkpoint_belongs_to_an_owner() -> None:
-    graph = langgraph_agents.graph.compile(checkpointer=InMemorySaver())
-    first = run_input("say hi", "count")
-    for owner, expected in (("red", "2 messages"), ("blue", "2 messages"), ("red", "3 messages")):
-        request = first if expected == "2 messages" else run_input("say hi", "count", "count")
-        said = of_type(await items(graph, request, owner), TextMessageContentEvent)
-        assert [event.delta for event in said] == [expected]
 
 
 async def test_events_do_not_repeat_the_state_of_the_graph() -> None:
@@ -147,7 +137,6 @@ def graph_with_calls(returned: Callable[[AIMessage], object] = update_of, messag
 
 
 def transcript(messages: Sequence[Message]) -> list[tuple[str, object]]:
-    """The role of each message, with its calls or its content."""
     return [(it.role, [call.id for call in getattr(it, "tool_calls", None) or ()] or it.content) for it in messages]
 
 

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.packages
 
 
 def object_of(module: str, name: str) -> object:
-    """An object of a class with this name, as if it came from that module."""
     return type(name, (), {"__module__": module})()
 
 

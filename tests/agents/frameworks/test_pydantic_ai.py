@@ -51,9 +51,6 @@ async def test_a_state_that_the_agent_cannot_take_is_refused() -> None:
     assert caught.value.code is ErrorCode.VALIDATION_ERROR
 
 
-# --- answers ----------------------------------------------------------------------------------------------------------
-
-
 def entry(call: str, payload: object = YES, status: str = "resolved") -> ResumeEntry:
     return ResumeEntry.model_validate({"interruptId": f"int-{call}", "status": status, "payload": payload})
 

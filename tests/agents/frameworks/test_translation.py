@@ -1,17 +1,15 @@
 """Filters of every framework's events, and values that belong to a thread."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from itertools import count
 
 import pytest
 from ag_ui.core import BaseEvent, CustomEvent, RunErrorEvent, StateSnapshotEvent, TokenUsage
 
 from agui_container.agents.frameworks.per_thread import PerThread
-from agui_container.agents.frameworks.translation import FrameworkError, check_events, own_input
-from agui_container.ports import Caller
+from agui_container.agents.frameworks.translation import FrameworkError, check_events
 from agui_container.protocol.errors import AppError, ErrorCode
-from tests.contexts import collect_items, run_context, run_input
+from tests.contexts import collect_items, run_context
 
 pytestmark = pytest.mark.packages
 
@@ -72,22 +70,6 @@ async def test_leaving_half_way_closes_the_framework() -> None:
     assert await anext(events) == SNAPSHOT
     await events.aclose()
     assert stream.closed
-
-
-def test_a_framework_is_given_a_thread_id_of_the_owner_and_a_state_of_its_own() -> None:
-    request = run_input("hi").model_copy(update={"thread_id": "b:c", "state": {"list": []}})
-    ids = set()
-    for owner in ("session:a", "session:a:b", "everybody"):
-        given = own_input(request, replace(run_context(), caller=Caller(owner=owner, request_id="r")))
-        assert given.state
-        given.state["list"].append(1)
-        ids.add(given.thread_id)
-    assert len(ids) == 3
-    assert not any("b:c" in each or "session" in each for each in ids)
-    assert request.state == {"list": []}
-
-
-# --- per thread -----------------------------------------------------------------------------------------------------
 
 
 def numbers_per_thread(room: int) -> PerThread[int]:

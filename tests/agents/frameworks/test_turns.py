@@ -30,8 +30,11 @@ from tests.agents.turns import (
     WAYS,
     Ask,
     Client,
+    ServedClient,
     answer_all,
+    answer_when_forgotten,
     asks,
+    cut_off,
     expected_effects,
     expected_questions,
 )
@@ -84,7 +87,7 @@ def beside(*nodes: Any, checkpointer: bool) -> object:  # noqa: ANN401 - as abov
 
 
 class Serve(Protocol):
-    async def __call__(self, agent: object, store: str = "memory") -> Client: ...
+    async def __call__(self, agent: object, store: str = "memory") -> ServedClient: ...
 
 
 @pytest.fixture
@@ -92,7 +95,7 @@ async def serve(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     EFFECTS.clear()
     async with AsyncExitStack() as stack:
 
-        async def serve(agent: object, store: str = "memory") -> Client:
+        async def serve(agent: object, store: str = "memory") -> ServedClient:
             url = {"sqlite": f"sqlite:///{tmp_path / 'turns.db'}"}.get(store, store)
             if store == "postgres":
                 url = request.getfixturevalue("postgres_url")
@@ -101,7 +104,7 @@ async def serve(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             await service.open()
             stack.push_async_callback(service.aclose)
             stack.push_async_callback(service.drain, 0)
-            return Client(asks(service))
+            return ServedClient(asks(service), service=service)
 
         yield serve
 
@@ -173,19 +176,18 @@ async def test_a_question_of_a_graph_and_an_approval_in_one_turn_end(serve: Serv
 
 # --- calls of a framework's model -------------------------------------------------------------------------------------
 
+MODELS = [
+    pytest.param(langgraph_agents.calling, id="langgraph"),
+    pytest.param(langgraph_agents.calling_and_remembering, id="langgraph-with-a-checkpointer"),
+    pytest.param(pydantic_ai_agents.calling, id="pydantic-ai"),
+]
+
 
 @pytest.mark.parametrize(
     ("store", "ways"), [("memory", WAYS), ("sqlite", ["one by one"]), ("postgres", ["one by one"])], ids=STORES
 )
 @pytest.mark.parametrize("is_gathered", [False, True], ids=["in order", "at once"])
-@pytest.mark.parametrize(
-    "agent",
-    [
-        pytest.param(langgraph_agents.calling, id="langgraph"),
-        pytest.param(langgraph_agents.calling_and_remembering, id="langgraph-with-a-checkpointer"),
-        pytest.param(pydantic_ai_agents.calling, id="pydantic-ai"),
-    ],
-)
+@pytest.mark.parametrize("agent", MODELS)
 async def test_calls_of_a_model_are_run_once(
     serve: Serve, agent: object, store: str, ways: Sequence[str], *, is_gathered: bool
 ) -> None:
@@ -226,6 +228,24 @@ async def test_calls_of_a_model_of_strands_are_run_once(*, is_gathered: bool) ->
                     assert (case, len(client.questions)) == (case, expected_questions(steps))
                     await client.send(EFFECTS_SAID)
                     assert (case, sorted(client.text.split(", "))) == (case, expected_effects(steps, way) or [""])
+
+
+@pytest.mark.parametrize("how", ["cancel", "interrupt"])
+@pytest.mark.parametrize("agent", MODELS)
+async def test_an_approved_call_of_a_model_that_was_cut_off_has_a_result_that_says_so(
+    serve: Serve, agent: object, how: str
+) -> None:
+    client = await serve(agent)
+    await cut_off(client, how)
+
+
+@pytest.mark.parametrize("agent", [*MODELS, pytest.param(chain(ask_node), id="question")])
+async def test_an_answer_whose_question_is_forgotten_is_refused(
+    serve: Serve, agent: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await serve(agent)
+    await client.send("pay 1")
+    await answer_when_forgotten(client, monkeypatch)
 
 
 # --- calls of a framework's own tools ---------------------------------------------------------------------------------

@@ -38,14 +38,7 @@ def called(name: str, arguments: object, call_id: str) -> Sequence[Event]:
 
 
 class Server:
-    """An AG-UI server with a route ``/agent``.
-
-    Attributes:
-        requests: the inputs that it has received.
-        headers: the headers of each request.
-        log: what happened to its lifespan and to its clients.
-        app: the ASGI application.
-    """
+    """An AG-UI server with a route ``/agent``. ``log`` has what happened to its lifespan and to its clients."""
 
     def __init__(self, answer: Answer, *more: Route) -> None:
         self.requests: list[dict[str, object]] = []
@@ -76,8 +69,6 @@ class Server:
 
 
 def redirect(path: str, target: str) -> Route:
-    """A route that sends its callers elsewhere, with their method."""
-
     def serve(_: Request) -> Response:
         return RedirectResponse(target, status_code=307)
 

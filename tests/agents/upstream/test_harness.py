@@ -57,8 +57,6 @@ def result(name: str, said: str) -> list[Json]:
 
 
 class Harness:
-    """Plays one answer after the other."""
-
     def __init__(self) -> None:
         self.answers: list[list[Json]] = []
         self.requests: list[tuple[Request, Json]] = []

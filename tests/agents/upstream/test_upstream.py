@@ -19,7 +19,6 @@ from tests.agents.upstream.servers import Event, Server, called, finished, said,
 from tests.contexts import of_type, run_context, run_input
 
 TOOLS = "tests.agents.upstream.pay_tools:pay"
-ASK = '[{"tool_pattern": "pay", "policy": "ask"}]'
 
 
 def last_role(request: dict[str, object]) -> str:
@@ -160,7 +159,6 @@ async def test_a_refusal_is_one_sentence_and_status_and_text_are_in_the_log(capl
 
 
 async def pay_then_say(request: dict[str, object]) -> AsyncIterator[Event | str]:
-    """Call ``pay`` twice at once, and say the results once they are there."""
     yield started(request)
     if last_role(request) == "tool":
         results = [message["content"] for message in request["messages"] if message["role"] == "tool"]  # type: ignore[attr-defined]
@@ -183,17 +181,6 @@ async def test_tools_of_the_settings_run_here_and_the_server_is_asked_again() ->
     assert [tool["name"] for tool in server.requests[0]["tools"]] == ["pay"]  # type: ignore[attr-defined]
     assert server.requests[0]["runId"] != server.requests[1]["runId"]
     assert [event.content for event in of_type(events, ToolCallResultEvent)] == ["paid 1", "paid 2"]
-
-
-async def test_a_tool_that_a_person_must_approve_asks_and_runs_once() -> None:
-    pay_tools.PAID.clear()
-    async with open_thread(Server(pay_then_say).app, Settings(tools=TOOLS, tool_policy=ASK)) as thread:
-        await thread.send("pay")
-        assert pay_tools.PAID == []
-        assert len(thread.interrupts) == 2
-        await thread.answer({"approved": True})
-        assert thread.text == "paid: paid 1, paid 2"
-    assert sorted(pay_tools.PAID) == [1, 2]
 
 
 async def test_a_question_of_the_server_is_an_interrupt_and_gets_its_answer() -> None:

@@ -19,14 +19,7 @@ MANIFEST = json.dumps({"schemaVersion": 2, "mediaType": KIND, **LAYERS})
 
 
 class Account(Aws):
-    """Calls of moto.
-
-    Attributes:
-        calls: each call that changes something, as ``service.Operation``. A change set alone changes nothing.
-        fail_at: number of the change that fails. A call that only reads leaves nothing half-made.
-        is_lost: True if that call is made, and its response is lost.
-        refused: services for which the user has no rights.
-    """
+    """Calls of moto. ``calls`` are those that change something; the one of number ``fail_at`` fails."""
 
     calls: ClassVar[list[str]] = []
     fail_at: ClassVar[int] = 0

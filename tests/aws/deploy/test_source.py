@@ -127,7 +127,6 @@ def test_an_image_without_a_dockerfile_of_yours_can_serve_the_agent(
 
 
 def packed(source: SourceFolder) -> dict[str, bytes]:
-    """The files of the archive by their names, in order."""
     found = {}
     with tarfile.open(fileobj=io.BytesIO(source.tarred())) as archive:
         for member in archive:

@@ -188,16 +188,6 @@ def test_a_deployment_may_have_a_memory_of_its_own(project: Path, capsys: pytest
     assert statements(capsys)["Memory"]["Resource"] == [memory]
 
 
-@pytest.mark.parametrize(("place", "objects"), [("s3://chats", "chats/*"), ("s3://chats/of/me/", "chats/of/me/*")])
-def test_a_bucket_of_files_may_be_used(
-    place: str, objects: str, project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write(project, f'files = "{place}"')
-    found = statements(capsys)
-    assert found["Files"]["Resource"] == [f"arn:aws:s3:::{objects}"]
-    assert found["FindFiles"]["Resource"] == ["arn:aws:s3:::chats"]
-
-
 def test_the_template_for_code_has_the_image_as_a_parameter_and_the_endpoint(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -249,43 +239,42 @@ def test_the_role_may_do_what_the_settings_need_and_no_more(project: Path, capsy
     assert policies(capsys)["own"]["Statement"][0]["Action"] == "s3:GetObject"
 
 
-ARNS = {
-    "Memory": ('store = "agentcore-memory:{arn}"', "bedrock-agentcore:eu-west-1:123456789012:memory/chats-a1B2c3D4e5"),
-    "Model1": ('model = "bedrock:{arn}"', "bedrock:eu-west-1:123456789012:provisioned-model/abc"),
-    "Guardrail": (
-        'model = "bedrock:m"\nmodel_options = {{guardrail = {{id = "{arn}", version = "1"}}}}',
-        "bedrock:eu-west-1:123456789012:guardrail/abc",
+NOVA = "bedrock:amazon.nova-lite-v1:0"
+PROFILE = "arn:aws:bedrock:eu-west-1:123456789012:application-inference-profile/abc"
+MEMORY = "arn:aws:bedrock-agentcore:eu-west-1:123456789012:memory/chats-a1B2c3D4e5"
+PROVISIONED = "arn:aws:bedrock:eu-west-1:123456789012:provisioned-model/abc"
+GUARDRAIL = "arn:aws:bedrock:eu-west-1:123456789012:guardrail/abc"
+GUARDED = f'model = "bedrock:m"\nmodel_options = {{guardrail = {{id = "{GUARDRAIL}", version = "1"}}}}'
+IN_REGION = "arn:aws:bedrock:us-east-1::foundation-model/amazon.nova-lite-v1:0"
+ALLOWED = [
+    (f'store = "agentcore-memory:{MEMORY}"', "Memory", MEMORY),
+    (f'model = "bedrock:{PROVISIONED}"', "Model1", PROVISIONED),
+    (
+        f'model = "bedrock:m"\nmodel_options = {{guardrail = {{id = "{GUARDRAIL}", version = "1"}}}}',
+        "Guardrail",
+        GUARDRAIL,
     ),
-    "PullImage": (
+    (
         '[deploy]\nimage = "999999999999.dkr.ecr.eu-west-1.amazonaws.com/team/agent:1"',
-        "ecr:eu-west-1:999999999999:repository/team/agent",
+        "PullImage",
+        "arn:aws:ecr:eu-west-1:999999999999:repository/team/agent",
     ),
-}
+    ('files = "s3://chats"', "Files", "arn:aws:s3:::chats/*"),
+    ('files = "s3://chats/of/me/"', "Files", "arn:aws:s3:::chats/of/me/*"),
+    ('files = "s3://chats/of/me/"', "FindFiles", "arn:aws:s3:::chats"),
+    (f'model = "{NOVA}"\n[agents]\nhelper = "assistant"', "Model1", IN_REGION),
+    (f'model = "{NOVA}"\nagent = "agent:tools"\n[agents]\nhelper = "assistant"', "Model1", IN_REGION),
+    (f'model = "{NOVA}"\n[agents]\nweather = "agent:tools"\nassistant = "assistant"', "Model1", IN_REGION),
+    (f'agent = "agent:tools"\n[deploy]\nmodels = ["bedrock:{PROFILE}"]', "OwnModel1", PROFILE),
+]
 
 
-@pytest.mark.parametrize(("sid", "text", "resource"), [(sid, *each) for sid, each in ARNS.items()], ids=ARNS)
-def test_a_resource_that_a_setting_names_by_its_arn_is_allowed_there(
-    project: Path, capsys: pytest.CaptureFixture[str], sid: str, text: str, resource: str
+@pytest.mark.parametrize(("text", "sid", "resource"), ALLOWED)
+def test_what_a_setting_names_is_allowed_and_nothing_beside_it(
+    project: Path, capsys: pytest.CaptureFixture[str], text: str, sid: str, resource: str
 ) -> None:
-    arn = f"arn:aws:{resource}"
-    write(project, text.format(arn=arn))
-    assert statements(capsys)[sid]["Resource"] == [arn]
-
-
-@pytest.mark.parametrize(
-    "agents",
-    [
-        '[agents]\nhelper = "assistant"',
-        'agent = "agent:tools"\n[agents]\nhelper = "assistant"',
-        '[agents]\nweather = "agent:tools"\nassistant = "assistant"',
-    ],
-)
-def test_an_assistant_with_a_name_may_call_its_model(
-    project: Path, capsys: pytest.CaptureFixture[str], agents: str
-) -> None:
-    write(project, f'model = "bedrock:amazon.nova-lite-v1:0"\n{agents}\n')
-    model = "arn:aws:bedrock:us-east-1::foundation-model/amazon.nova-lite-v1:0"
-    assert statements(capsys)["Model1"]["Resource"] == [model]
+    write(project, text)
+    assert statements(capsys)[sid]["Resource"] == [resource]
 
 
 def test_an_mcp_server_with_an_identity_may_get_its_tokens(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -300,17 +289,6 @@ def test_an_mcp_server_with_an_identity_may_get_its_tokens(project: Path, capsys
     assert "workload-identity-directory/default/workload-identity/weather-*" in ends
     [secret] = allowed["IdentitySecrets"]["Resource"]
     assert secret.endswith(":secret:bedrock-agentcore-identity!default/oauth2/github-*")
-
-
-def test_an_agent_of_ones_own_may_call_the_models_that_its_deployment_names(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arn = "arn:aws:bedrock:eu-west-1:123456789012:application-inference-profile/abc"
-    write(project, f'agent = "agent:tools"\nmodel = "offline"\n[deploy]\nmodels = ["bedrock:{arn}"]\n')
-    allowed = statements(capsys)
-    assert allowed["OwnModel1"]["Resource"] == [arn]
-    assert allowed["OwnModel1"]["Action"] == ["bedrock:InvokeModelWithResponseStream", "bedrock:InvokeModel"]
-    assert allowed["OwnModel1InRegions"]["Resource"] == ["arn:aws:bedrock:*::foundation-model/*"]
 
 
 def test_the_variables_give_the_container_the_same_settings(

@@ -17,8 +17,6 @@ from tests.sse import http_client
 
 
 class AttachPlatform(Protocol):
-    """Serve a container, and a platform in front of it."""
-
     async def __call__(
         self,
         container: ScriptedContainer | None = None,

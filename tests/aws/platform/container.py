@@ -28,7 +28,6 @@ pings = 0
 
 
 async def ping(_: Request) -> Response:
-    """Answer a ping, with the faults that are asked for."""
     global pings  # noqa: PLW0603 - a small container
     pings += 1
     if "ping-type" in FAULTS:
@@ -48,7 +47,6 @@ async def ping(_: Request) -> Response:
 
 
 async def invocations(request: Request) -> Response:
-    """Run for a moment."""
     if "other-path" in FAULTS:
         return JSONResponse({"detail": "Not Found"}, 404)
     if "json-only" in FAULTS and request.headers.get("content-type") != "application/json":
@@ -68,12 +66,10 @@ async def invocations(request: Request) -> Response:
 
 
 async def held_back(frames: AsyncIterator[str]) -> AsyncIterator[str]:
-    """All frames at once, at the end."""
     yield "".join([each async for each in frames])
 
 
 async def events(thread: str, run: str) -> AsyncIterator[str]:
-    """The frames of one run."""
     global open_runs, changed_at  # noqa: PLW0603 - a small container
     open_runs += 1
     changed_at = max(changed_at, int(time.time())) if open_runs == 1 else changed_at
@@ -91,19 +87,16 @@ async def events(thread: str, run: str) -> AsyncIterator[str]:
 
 
 def new_id() -> str:
-    """An id that no other container makes."""
     return os.urandom(8).hex()
 
 
 def frame(event: str) -> str:
-    """A frame of Server-Sent Events."""
     if "many-lines" in FAULTS:
         event = event.replace(",", ",\ndata: ")
     return f"data: {event}\n\n"
 
 
 async def talk(websocket: WebSocket) -> None:
-    """Run once over a socket."""
     await websocket.accept()
     body = await websocket.receive_json()
     if "large-frames" in FAULTS:
@@ -119,7 +112,6 @@ async def talk(websocket: WebSocket) -> None:
 
 
 def main() -> None:
-    """Serve until SIGTERM, or longer."""
     if "exits" in FAULTS:
         sys.exit(3)
     port = 0 if "wrong-port" in FAULTS else int(os.environ["PORT"])

@@ -34,7 +34,6 @@ CONTAINER = Path(__file__).with_name("container.py")
 
 OWN_SERVER = [sys.executable, "-W", "error", "-m", "agui_container", "serve"]
 IMAGE = {"AGUI_ERROR_STATUS": "stream"}
-"""A setting of this server's image."""
 
 
 @asynccontextmanager
@@ -53,8 +52,6 @@ async def platform_around(
 
 @dataclass
 class MovedClock:
-    """A clock that stands still until a test moves it."""
-
     seconds: float = 0.0
 
     def now(self) -> float:
@@ -67,17 +64,7 @@ Talk = Callable[[WebSocket], Awaitable[None]]
 
 @dataclass
 class ScriptedContainer:
-    """A container whose answers a test decides.
-
-    Attributes:
-        ping: answer to ``/ping``.
-        answer: answers an invocation.
-        talk: serves a socket, once it is accepted.
-        requests: headers of the invocations and sockets that came.
-        bodies: their bodies.
-        pings: number of pings.
-        is_starting: True answers pings with 503.
-    """
+    """A container whose answers a test decides. While it ``is_starting``, pings get 503."""
 
     ping: Json = field(default_factory=lambda: {"status": "Healthy", "time_of_last_update": 1_700_000_000})
     answer: Answer | None = None
@@ -88,7 +75,6 @@ class ScriptedContainer:
     is_starting: bool = False
 
     def app(self) -> Starlette:
-        """The container as an application."""
         routes = [
             Route("/ping", self._ping),
             Route("/invocations", self._invoke, methods=["POST"]),
@@ -115,13 +101,7 @@ class ScriptedContainer:
 
 
 class AttachedContainer(ProcessContainer):
-    """A container that runs already. The platform's orders are recorded.
-
-    Attributes:
-        orders: what the platform has told it.
-        exited: completed where the container ends.
-        obeys: False ignores SIGTERM.
-    """
+    """A container that runs already. The platform's orders are recorded, and ignored unless it ``obeys``."""
 
     def __init__(self, port: int) -> None:
         super().__init__([], {})
@@ -155,23 +135,12 @@ class AttachedContainer(ProcessContainer):
         return None
 
     def exit(self, reason: str) -> None:
-        """End the container."""
         if not self.exited.done():
             self.exited.set_result(reason)
 
 
 @dataclass
 class ServedPlatform:
-    """A platform that is served, and its containers.
-
-    Attributes:
-        url: address of the platform.
-        plane: its data plane.
-        clock: its clock.
-        containers: the containers that it has started.
-        http: a client without credentials.
-    """
-
     url: str
     plane: DataPlane
     clock: MovedClock
@@ -180,27 +149,22 @@ class ServedPlatform:
 
     @property
     def session(self) -> ContainerSession:
-        """The session that most tests have."""
         return self.plane.sessions.all()[SESSION]
 
     @property
     def socket_url(self) -> str:
-        """Address of the runtime's socket."""
         return f"{self.url.replace('http', 'ws', 1)}{RUNTIME}/ws?{HEADER}={SESSION}"
 
     async def invoke(self, body: bytes = b"{}", session: str = SESSION, **headers: str) -> httpx.Response:
-        """Invoke the runtime and read the whole answer."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         return await self.http.post(INVOCATIONS, content=body, headers={HEADER: session, **given})
 
 
 def events(response: httpx.Response) -> list[Json]:
-    """The events of an answer."""
     return [json.loads(line[5:]) for line in response.text.split("\n") if line.startswith("data:")]
 
 
 def frame(event_type: str, **fields: object) -> bytes:
-    """An event as a frame of Server-Sent Events."""
     return f"data: {json.dumps({'type': event_type, **fields})}\n\n".encode()
 
 
@@ -212,20 +176,12 @@ INPUT = b'{"threadId": "t1", "runId": "r1"}'
 
 
 async def short_run(_: Request) -> Response:
-    """A run without content."""
     return Response(STARTED + FINISHED, media_type="text/event-stream")
 
 
 @dataclass
 class HeldRun:
-    """A run that begins at once and ends when a test lets it.
-
-    Attributes:
-        rest: its events behind RUN_STARTED.
-        ends: set by the test.
-        has_ended: True once the container has sent the end, or was cancelled before.
-        was_cancelled: True if the container noticed that its reader has gone.
-    """
+    """A run that begins at once and ends when a test lets it."""
 
     rest: bytes = FINISHED
     ends: asyncio.Event = field(default_factory=asyncio.Event)
@@ -234,7 +190,6 @@ class HeldRun:
     was_cancelled: bool = False
 
     async def answer(self, _: Request) -> Response:
-        """Answer an invocation."""
         return StreamingResponse(self._frames(), media_type="text/event-stream")
 
     async def _frames(self) -> AsyncIterator[bytes]:

@@ -32,7 +32,6 @@ SIGNED = SigV4Authorizer(KEY.access_key, KEY.secret_key)
 
 
 def sign(url: str, body: bytes = b"{}", key: Credentials = KEY, service: str = "bedrock-agentcore") -> dict[str, str]:
-    """The headers of a signed invocation."""
     headers = {HEADER: SESSION, "Content-Type": "application/json"}
     request = AWSRequest("POST", url, headers, body)
     SigV4Auth(key, service, "us-east-1").add_auth(request)
@@ -47,7 +46,6 @@ async def test_a_signed_request_is_admitted(attach: AttachPlatform) -> None:
 
 
 async def refusal(site: ServedPlatform, body: bytes, headers: dict[str, str]) -> str:
-    """The message with which a request is refused."""
     answered = await site.http.post(f"{site.url}{INVOCATIONS}", content=body, headers=headers)
     assert (answered.status_code, events(answered)[0]["code"]) == (403, "ACCESS_DENIED")
     return str(events(answered)[0]["message"])
@@ -135,7 +133,6 @@ async def test_whatever_header_a_client_signs_is_verified(
 
 
 async def echo(websocket: WebSocket) -> None:
-    """Send one message back."""
     await websocket.send_text(await websocket.receive_text())
     await websocket.close()
 
@@ -171,7 +168,6 @@ async def test_a_presigned_socket_is_admitted_and_a_changed_one_is_not(attach: A
 
 @pytest.fixture
 async def issuer() -> AsyncIterator[TestIssuer]:
-    """An issuer that is served."""
     issuer = TestIssuer()
     async with listening(issuer.scripted_app()) as url:
         issuer.url = url
@@ -179,7 +175,6 @@ async def issuer() -> AsyncIterator[TestIssuer]:
 
 
 def authorizer(issuer: TestIssuer) -> JwtAuthorizer:
-    """The authorizer of a runtime for tokens of one audience with one scope."""
     settings = {"discoveryUrl": issuer.discovery_url, "allowedAudience": ["my-agent"], "allowedScopes": ["run"]}
     return JwtAuthorizer(parse_configuration(json.dumps({"customJWTAuthorizer": settings})))
 

@@ -20,7 +20,6 @@ LIMITS = replace(CHECK_LIMITS, stop_seconds=1.0)
 
 
 async def found(*faults: str, **limits: Any) -> RuleFindings:  # noqa: ANN401 - the fields of PlatformLimits
-    """The findings of a conformance run about the container with these faults."""
     command = [sys.executable, str(CONTAINER), *faults]
     return await check_container(lambda: ProcessContainer(command, {}), limits=replace(LIMITS, **limits))
 
@@ -110,7 +109,6 @@ async def test_pings_that_are_not_answered_during_a_run_are_seen(monkeypatch: py
 
 
 def findings_of_each_kind() -> RuleFindings:
-    """One rule of each state."""
     findings = RuleFindings()
     findings.hold("ping.status")
     findings.break_rule("ping.still", "it moved <3> times")

@@ -21,12 +21,10 @@ AGUI = f"{sys.executable} -m agui_container"
 
 
 def blocks(mark: str) -> list[Block]:
-    """The blocks that are marked so."""
     return [block for block in GUIDE.blocks if mark in block.marks]
 
 
 async def run(block: Block, address: str) -> str:
-    """The output of a block, at the address of a platform."""
     program = ["bash", "-euo", "pipefail"] if block.language == "bash" else [sys.executable]
     text = block.text.replace(USUAL_ADDRESS, address).replace("agui platform", f"{AGUI} platform")
     process = await asyncio.create_subprocess_exec(*program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

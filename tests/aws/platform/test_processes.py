@@ -33,29 +33,24 @@ async def platform(
     make_container: ContainerFactory,
     limits: PlatformLimits = LIMITS,
 ) -> AsyncIterator[tuple[httpx.AsyncClient, DataPlane]]:
-    """A platform around processes, and a client of it."""
     app = build_platform(PlatformOptions(make_container, NoAuthorizer(), limits))
     async with listening(app, server_config(app)) as url, http_client(url) as http:
         yield http, app.state.plane
 
 
 async def run(http: httpx.AsyncClient, prompt: str, session: str = SESSION) -> list[Json]:
-    """The events of one run."""
     return events(await http.post(INVOCATIONS, content=run_input(prompt), headers={HEADER: session}))
 
 
 def process(*faults: str) -> Callable[[], ProcessContainer]:
-    """Make containers with these faults."""
     return lambda: ProcessContainer([sys.executable, str(CONTAINER), *faults], {})
 
 
 def is_there(pid: int) -> bool:
-    """True if there is such a process."""
     return Path(f"/proc/{pid}").exists()
 
 
 def members(group: int) -> list[int]:
-    """The processes of a group."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(ProcessLookupError):
@@ -70,7 +65,6 @@ def state_of(pid: int) -> str:
 
 
 def pid_of(plane: DataPlane) -> int:
-    """The process of the only session."""
     [session] = plane.sessions.all().values()
     assert session.container.pid is not None
     return session.container.pid

@@ -35,12 +35,10 @@ ATTACH = '{"command": {"type": "attach"}}'
 
 
 def message(size: int) -> str:
-    """A message of exactly that many bytes, as JSON."""
     return json.dumps({"control": "x" * (size - len(EMPTY))})
 
 
 def open_socket(site: ServedPlatform, **headers: str) -> connect:
-    """Open the runtime's socket."""
     return socket_to(site.socket_url, "", additional_headers=headers)
 
 
@@ -54,7 +52,6 @@ async def closed(connection: ClientConnection) -> tuple[int, str]:
 
 
 async def echo(websocket: WebSocket) -> None:
-    """Send every message back."""
     try:
         while True:
             received = await websocket.receive()
@@ -114,8 +111,6 @@ async def test_a_frame_of_the_caller_above_64_kb_closes_both_sides(attach: Attac
 
 
 def counting(frames: int) -> Callable[[WebSocket], Awaitable[None]]:
-    """A container that sends that many frames at once."""
-
     async def talk(websocket: WebSocket) -> None:
         for number in range(frames):
             await websocket.send_text(json.dumps({"control": number}))

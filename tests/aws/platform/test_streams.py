@@ -12,7 +12,6 @@ RULES = ("invocations.stream", "run.start", "run.order", "run.end")
 
 
 def found(*pieces: bytes, content_type: str = "text/event-stream; charset=utf-8") -> RuleFindings:
-    """The findings about a stream that comes in these pieces."""
     findings = RuleFindings()
     stream = StreamJudge(findings, RunJudge(findings, IDS), content_type)
     for piece in pieces:
@@ -22,7 +21,6 @@ def found(*pieces: bytes, content_type: str = "text/event-stream; charset=utf-8"
 
 
 def states(findings: RuleFindings) -> set[RuleState]:
-    """The states of the rules of streams."""
     return {findings[rule].state for rule in RULES}
 
 

@@ -1,12 +1,12 @@
-"""Client tools: the schema of a function, and a result for every call."""
+"""Client tools: a result for every call. Schemas of functions: ``tests/tools/test_decorator.py``."""
 
 import asyncio
 import threading
-from typing import Annotated, Literal
+from typing import Literal
 
 import pytest
 from ag_ui.core import FunctionCall, Tool, ToolCall
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from agui_client import ClientTool, ClientToolResultStatus, Declined, ToolDefinitionError, attachment, client_tool
 from agui_client.client_tools import ClientTools
@@ -17,54 +17,14 @@ def call(name: str, arguments: str = "{}", call_id: str = "c1") -> ToolCall:
 
 
 class Place(BaseModel):
-    """A place on earth."""
-
     title: str
     altitude: float = 0.0
 
 
 @client_tool
-def measure(
-    where: Place, copy: Literal["a", "b"], days: Annotated[int, Field(ge=1, description="How many.")] = 1
-) -> dict[str, object]:
-    """Measure the weather.
-
-    It takes a while.
-
-    Args:
-        where: The place.
-        copy: Which copy.
-        days: Is described by its annotation.
-
-    Returns:
-        The weather.
-    """
+def measure(where: Place, copy: Literal["a", "b"], days: int = 1) -> dict[str, object]:
+    """Measure the weather."""
     return {"where": where, "copy": copy, "days": days}
-
-
-def test_a_function_becomes_a_tool_with_its_name_text_and_schema() -> None:
-    assert measure.spec.model_dump(exclude_none=True) == {
-        "name": "measure",
-        "description": "Measure the weather.\n\nIt takes a while.",
-        "parameters": {
-            "$defs": {
-                "Place": {
-                    "description": "A place on earth.",
-                    "properties": {"title": {"type": "string"}, "altitude": {"default": 0.0, "type": "number"}},
-                    "required": ["title"],
-                    "type": "object",
-                }
-            },
-            "additionalProperties": False,
-            "properties": {
-                "where": {"$ref": "#/$defs/Place", "description": "The place."},
-                "copy": {"description": "Which copy.", "enum": ["a", "b"], "type": "string"},
-                "days": {"default": 1, "description": "How many.", "minimum": 1, "type": "integer"},
-            },
-            "required": ["where", "copy"],
-            "type": "object",
-        },
-    }
 
 
 def test_a_tool_may_say_what_its_function_does_not() -> None:

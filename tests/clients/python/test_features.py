@@ -98,6 +98,28 @@ async def test_files_are_sent_as_content_parts(url: str, tmp_path: Path) -> None
     assert attachment(b"?", "audio/wav").type == "audio"
 
 
+async def test_a_large_file_is_uploaded_once_where_there_is_a_place_for_it(url: str, tmp_path: Path) -> None:
+    (tmp_path / "page.pdf").write_bytes(b"%PDF" + bytes(70_000))
+    async with Session(url) as session:
+        await session.send_text("look", files=[PNG, tmp_path / "page.pdf"]).run()
+        await session.refresh()
+        content = session.messages[0].content
+        assert isinstance(content, list)
+        _, inline, named = content
+        assert (inline.source.type, named.source.type) == ("data", "file")  # type: ignore[union-attr]
+        stored = await session.command("files.get", fileId=named.source.value)  # type: ignore[union-attr]
+        assert (stored["name"], stored["mimeType"], stored["bytes"]) == ("page.pdf", "application/pdf", 70_004)
+        with pytest.raises(RunRefusedError) as refused:
+            await session.send_text("look", files=[b"%PDF-" + bytes(8_000_000)]).run()
+        assert refused.value.code == "PAYLOAD_TOO_LARGE"
+        await session.withdraw().send_text("calculate 1+1").run()
+        assert session.messages[-1].content == "The result of calculate is 2."
+    with ServerProcess(AGUI_FILES="off") as without:
+        async with Session(without.invocations) as session:
+            await session.send_text("look", files=[tmp_path / "page.pdf"]).run()
+            assert session.messages[0].content[1].source.type == "data"  # type: ignore[union-attr, index]
+
+
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_each_connection_gets_a_fresh_token_and_the_session_id(server: ServerProcess, transport: str) -> None:
     tokens = iter(f"token-{number}" for number in range(100))

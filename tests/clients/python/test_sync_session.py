@@ -115,7 +115,7 @@ def test_a_call_from_an_async_handler_is_refused_and_does_not_hang(url: str) -> 
         async def refresh(_: BaseEvent) -> None:
             session.refresh()
 
-        with pytest.raises(RuntimeError, match="use Session"):
+        with pytest.raises(RuntimeError, match="event loop thread"):
             session.run(on_event=refresh)
 
 

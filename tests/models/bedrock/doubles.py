@@ -59,8 +59,6 @@ def as_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass
 class Pauses:
-    """Stands for sleeping, and remembers how long it should have been."""
-
     taken: list[float] = field(default_factory=list)
 
     async def __call__(self, seconds: float) -> None:
@@ -72,8 +70,6 @@ class Pauses:
 
 @dataclass
 class BedrockModels:
-    """Makes models; keywords are options."""
-
     url: str
     pauses: Pauses
 

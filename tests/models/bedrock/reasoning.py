@@ -29,8 +29,6 @@ from tests.models.bedrock.frames import frame
 
 Json = Mapping[str, Any]
 
-# --- requests ---
-
 
 def signature_of(text: str) -> str:
     return hashlib.sha256(f"by the model: {text}".encode()).hexdigest()
@@ -90,9 +88,6 @@ def _text(blocks: Sequence[Json]) -> str:
 def _call(use: Json) -> ToolCall:
     arguments = json.dumps(use["input"], ensure_ascii=False)
     return ToolCall(id=use["toolUseId"], function=FunctionCall(name=use["name"], arguments=arguments))
-
-
-# --- answers ---
 
 
 async def answer(deltas: AsyncIterator[Delta]) -> AsyncIterator[bytes]:

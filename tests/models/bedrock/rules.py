@@ -24,13 +24,9 @@ def input_shape() -> Any:  # noqa: ANN401 - botocore has no types
 
 
 def broken_rules(body: Body) -> list[str]:
-    """Every rule that a request breaks, in words."""
     report = ParamValidator().validate(body, input_shape())
     schema = [report.generate_report()] if report.has_errors() else []
     return [*schema, *_constraints(body, input_shape(), "$"), *_conversation(body), *_schemas(body)]
-
-
-# --- rules that ParamValidator does not check: enums, patterns, lengths, unions ---------------------------------------
 
 
 def _constraints(value: Any, shape: Any, path: str) -> Iterator[str]:  # noqa: ANN401
@@ -57,9 +53,6 @@ def _text(value: str, shape: Any, path: str) -> Iterator[str]:  # noqa: ANN401
         yield f"{path}: {value!r} does not match {pattern}"
 
 
-# --- the schemas of tools ---------------------------------------------------------------------------------------------
-
-
 def _schemas(body: Body) -> Iterator[str]:
     for tool in body.get("toolConfig", {}).get("tools", ()):
         schema = tool.get("toolSpec", {}).get("inputSchema", {}).get("json", {"type": "object", "properties": {}})
@@ -69,9 +62,6 @@ def _schemas(body: Body) -> Iterator[str]:
             yield f"names of properties are plain: {schema}"
         if {"oneOf", "anyOf", "allOf"} & schema.keys():
             yield f"a schema combines nothing at its top level: {schema}"
-
-
-# --- the conversation -------------------------------------------------------------------------------------------------
 
 
 def _conversation(body: Body) -> Iterator[str]:

@@ -34,18 +34,6 @@ async def cancel_task(task: asyncio.Task[list[Delta]]) -> None:
             await task
 
 
-async def test_a_cancel_during_a_stalled_read_returns_at_once_and_ends_the_read(
-    wire: BedrockServer, bedrock: BedrockModels
-) -> None:
-    (answer,) = wire.will(BedrockResponse([START, text("Hel")], hold=True))
-    task = asyncio.create_task(collect_deltas(bedrock().stream(prompt())))
-    await answer.held.wait()
-    await cancel_task(task)
-    await answer.gone.wait()
-    await threads_gone()
-    assert not answer.release.is_set()
-
-
 async def test_a_cancel_before_bedrock_answers_returns_while_the_thread_still_waits(
     wire: BedrockServer, bedrock: BedrockModels
 ) -> None:

@@ -4,18 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from ag_ui.core import (
-    DeveloperMessage,
-    Message,
-    ReasoningMessage,
-    SystemMessage,
-    ToolMessage,
-)
+from ag_ui.core import DeveloperMessage, Message, ReasoningMessage, SystemMessage, ToolMessage
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agui_container.models.bedrock import BedrockOptions, CachePlace
-from agui_container.models.bedrock.reasoning_signature import sign_redacted, sign_text
+from agui_container.models.bedrock.reasoning_signature import sign_redacted, sign_text, verify_reasoning
 from agui_container.models.bedrock.request import request_of
 from agui_container.ports.tool import USER_ONLY
 from tests.models.bedrock.doubles import MODEL, prompt
@@ -224,3 +218,41 @@ def test_reasoning_stays_with_its_call_or_its_text() -> None:
     assert broken_rules(body) == []
     said = [message["content"] for message in body["messages"] if message["role"] == "assistant"]
     assert said == [[REASONING, {"text": "ok"}], [{"text": "ok"}], [REASONING, use("1")]]
+
+
+SIGNATURE = "a.b/c+d==ü"
+
+
+def test_a_signature_comes_back_with_its_text() -> None:
+    sealed = sign_text(MODEL, "hm", SIGNATURE)
+    assert verify_reasoning(MODEL, "hm", sealed) == {"reasoningText": {"text": "hm", "signature": SIGNATURE}}
+
+
+def test_redacted_content_comes_back_whatever_the_text() -> None:
+    sealed = sign_redacted(MODEL, bytes(range(256)))
+    assert (
+        verify_reasoning(MODEL, "", sealed)
+        == verify_reasoning(MODEL, "hm", sealed)
+        == {"redactedContent": bytes(range(256))}
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "said", "sealed"),
+    [
+        (MODEL, "hm", None),
+        (MODEL, "hm", ""),
+        (MODEL, "hm", "gAAAAABfrom-another-provider"),
+        (MODEL, "hm", "bedrock-text"),
+        (MODEL, "hm", "bedrock-text.."),
+        (MODEL, "hm", "bedrock-other." + sign_text(MODEL, "hm", "s").partition(".")[2]),
+        (MODEL, "hm", sign_text(MODEL, "hm", "")),
+        (MODEL, "hmm", sign_text(MODEL, "hm", "s")),
+        ("another.model", "hm", sign_text(MODEL, "hm", "s")),
+        ("another.model", "", sign_redacted(MODEL, b"x")),
+        (MODEL, "", sign_redacted(MODEL, b"x") + "?"),
+        (MODEL, "", sign_redacted(MODEL, b"")),
+    ],
+)
+def test_foreign_altered_and_malformed_signatures_are_dropped(model: str, said: str, sealed: str | None) -> None:
+    assert verify_reasoning(model, said, sealed) is None

@@ -128,9 +128,6 @@ def test_media_that_a_failed_result_cannot_have_is_told() -> None:
     assert [report.reason for report in request.dropped] == ["only text is sent in a failed result"]
 
 
-# --- sizes of pictures ------------------------------------------------------------------------------------------------
-
-
 Make = Callable[[int, int], bytes]
 
 

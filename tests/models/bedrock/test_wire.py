@@ -137,9 +137,6 @@ async def test_a_tool_that_bedrock_refuses_costs_only_itself(
     assert "tool=bad/tool" in refused
 
 
-# --- usage ------------------------------------------------------------------------------------------------------------
-
-
 async def test_usage_of_a_call_that_failed_is_counted(wire: BedrockServer, bedrock: BedrockModels) -> None:
     wire.will([START, text("a"), METADATA, {"exception": "throttlingException", "message": "m"}])
     ctx = run_context()
@@ -147,9 +144,6 @@ async def test_usage_of_a_call_that_failed_is_counted(wire: BedrockServer, bedro
         await collect_items(Assistant(bedrock()).run(run_input("hi"), ctx))
     assert caught.value.code == "MODEL_THROTTLED"
     assert [usage.total_tokens for usage in ctx.usage] == [10]
-
-
-# --- the client -------------------------------------------------------------------------------------------------------
 
 
 def region_of(options: BedrockOptions) -> object:

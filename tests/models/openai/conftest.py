@@ -15,8 +15,6 @@ KEY = planted("openai-key")
 
 @dataclass
 class Naps:
-    """Stands for sleeping, and remembers how long it should have been."""
-
     taken: list[float] = field(default_factory=list)
 
     async def __call__(self, seconds: float) -> None:

@@ -10,7 +10,6 @@ Body = Mapping[str, Any]
 
 
 def broken_rules(body: Body) -> list[str]:
-    """Every rule that a request breaks, in words."""
     messages = [message for message in body["messages"] if message["role"] != "system"]
     roles = [message["role"] for message in body["messages"]]
     return [

@@ -50,9 +50,7 @@ class OpenAIServer:
     requests: list[ReceivedRequest] = field(default_factory=list)
     connections: int = 0
     asked: asyncio.Event = field(default_factory=asyncio.Event)
-    """A request has come."""
     closed: asyncio.Event = field(default_factory=asyncio.Event)
-    """A client has closed a connection."""
 
     @property
     def url(self) -> str:

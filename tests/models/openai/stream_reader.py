@@ -27,7 +27,6 @@ def delta_as_json(delta: Delta) -> Json:
 
 
 async def read_deltas(deltas: AsyncIterator[Delta]) -> tuple[Sequence[Json], AppError | None]:
-    """Deltas of a call, and its failure."""
     given: list[Json] = []
     try:
         async for delta in deltas:

@@ -60,7 +60,6 @@ async def test_a_refused_tool_costs_only_itself(
 
 
 async def run_calculation(model: OpenAIModel, *history: Message) -> list[Message]:
-    """Run the assistant, and return the conversation that a client then has."""
     request = run_input(*(history or ("What is 6*7?",)))
     events = await run_agent(Assistant(model, builtin_tools()), request)
     assert [event.content for event in of_type(events, ToolCallResultEvent)] == ([] if history else ["42"])

@@ -42,9 +42,6 @@ def test_a_stream_is_read(name: str) -> None:
     assert described == scenario.get("error")
 
 
-# --- opaque fields ----------------------------------------------------------------------------------------------------
-
-
 def says(finish: str | None = None, **delta: Any) -> dict[str, object]:  # noqa: ANN401
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
@@ -71,7 +68,6 @@ OPENROUTER = [
 
 
 def sealed_in(deltas: Sequence[Delta]) -> tuple[list[Any], list[Any]]:
-    """The opaque fields of the reasoning, and those of the calls."""
     reasoning = [OPAQUE.open(delta.value) for delta in deltas if isinstance(delta, EncryptedDelta)]
     calls = [delta.encrypted_value for delta in deltas if isinstance(delta, ToolCallDelta) and delta.encrypted_value]
     return reasoning, [OPAQUE.open(value) for value in calls]

@@ -1,1 +1,1 @@
-"""A server process that speaks both wire protocols and thinks as the offline model does."""
+"""A server process that speaks ConverseStream and thinks as the offline model does."""

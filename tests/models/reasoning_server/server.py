@@ -1,6 +1,6 @@
 """A server process: ``python -m tests.models.reasoning_server.server`` listens on a free port and prints that port.
 
-Besides the two protocols it returns the prompts of a model, by the name in its requests, and waits for its calls.
+Besides ConverseStream it returns the prompts of a model, by the name in its requests, and waits for its calls.
 """
 
 import asyncio
@@ -14,30 +14,15 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
 
 from tests.models.bedrock import reasoning as bedrock
-from tests.models.openai import reasoning as openai
 from tests.models.reasoning_server.watched_model import Json, WatchedModel, prompts_as_json
-from tests.secret_search import planted
 
 EVENT_STREAM = "application/vnd.amazon.eventstream"
-KEY = planted("reasoning-key")
 
 
 def make_app() -> FastAPI:
     """The application; each model name has a memory of its own."""
     app = FastAPI(openapi_url=None)
     models: defaultdict[str, WatchedModel] = defaultdict(WatchedModel)
-
-    @app.post("/v1/chat/completions")
-    async def complete(request: Request) -> Response:
-        if request.headers.get("authorization") != f"Bearer {KEY}":
-            return Response(openai.refusal(["invalid_api_key"]), 401, media_type="application/json")
-        body = json.loads(await request.body())
-        if broken := openai.broken_rules(body):
-            return Response(openai.refusal(broken), 400, media_type="application/json")
-        assert body["stream"] is True
-        deltas = models[body["model"]].stream(openai.prompt_of(body))
-        usage = body.get("stream_options", {}).get("include_usage", False)
-        return StreamingResponse(openai.answer(deltas, usage=usage), media_type="text/event-stream")
 
     @app.post("/model/{name}/converse-stream")
     async def converse(name: str, request: Request) -> Response:

@@ -6,14 +6,11 @@ import urllib.request
 
 import grpc
 import pytest
-from google.protobuf.json_format import MessageToDict
 
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as pb
-from tests.protocols.conversation.two_clients import APPROVED_ELSEWHERE
-from tests.protocols.grpc.client import WAIT, call_text
-from tests.protocols.grpc.http_requests import Json, answer_approval
+from tests.protocols.grpc.client import WAIT
+from tests.protocols.grpc.http_requests import Json
 from tests.protocols.kontekst.calls import RunTalk, start_run
-from tests.protocols.roz.calls import schema, session_of, start_session, wait_for_turn
+from tests.protocols.roz.calls import session_of, start_session, wait_for_turn
 from tests.server.sockets.client import is_last
 from tests.server.sockets.process import ServerProcess
 from tests.websocket import blocking_receive_until, blocking_socket_to
@@ -22,7 +19,6 @@ pytestmark = [pytest.mark.wire, pytest.mark.processes]
 
 
 def roboto(server: ServerProcess, method: str, path: str, body: Json | None = None) -> Json:
-    """The data that a request of Roboto's gives."""
     url = f"http://127.0.0.1:{server.port}/v1/ai/threads{path}"
     request = urllib.request.Request(url, json.dumps(body).encode() if body else None, method=method)
     with urllib.request.urlopen(request, timeout=WAIT) as answer:  # noqa: S310 - a loopback address
@@ -31,7 +27,6 @@ def roboto(server: ServerProcess, method: str, path: str, body: Json | None = No
 
 
 def user_message(text: str) -> Json:
-    """A message of a Roboto client."""
     return {"role": "user", "content": [{"text": text}]}
 
 
@@ -45,7 +40,6 @@ def session(server: ServerProcess, thread: str) -> Json:
 
 
 def conversation(session: Json) -> list[tuple[str, str]]:
-    """Roles and texts of a Roboto session."""
     return [
         (message["role"], "".join(block.get("text", "") for block in message["content"]))
         for message in session["messages"]
@@ -53,7 +47,6 @@ def conversation(session: Json) -> list[tuple[str, str]]:
 
 
 def roles(run: RunTalk) -> list[str]:
-    """Roles of the history that a run of kontekst has read."""
     context = next(event.context_snapshot for event in run.seen if event.HasField("context_snapshot")).context
     return [row.role for row in context.messages if row.source == "history"]
 
@@ -78,19 +71,3 @@ def test_begun_in_roz_read_over_a_socket_continued_in_roboto_and_read_over_konte
     with start_run(channel, "stream 1", session_id=thread) as run:
         list(run.rest())
     assert roles(run) == ["user", "assistant", "user", "assistant"]
-
-
-def test_a_client_tool_of_roz_stays_open_while_another_client_approves_and_is_then_answered_in_roz(
-    server: ServerProcess, channel: grpc.Channel
-) -> None:
-    with start_session(channel, tools=[schema("move")]) as talk:
-        talk.say(f"{call_text('pay', amount=7)}\n{call_text('move', x=1)}")
-        request = talk.until("tool_request")
-        talk.until("1.0 approval_requested")
-        answer_approval(server, session_of(talk), "beside", approved=True)
-        assert MessageToDict(talk.until("1.0 approval_resolved").outcome) == APPROVED_ELSEWHERE
-        talk.until("1.0 tool_call_finished")
-        talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="moved"))
-        assert wait_for_turn(talk).stop_reason == "end_turn"
-        assert [asked.tool_name for asked in talk.all("tool_request")] == ["move"]
-        assert "moved" in "".join(delta.content for delta in talk.all("text_delta"))

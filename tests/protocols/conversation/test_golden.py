@@ -65,7 +65,6 @@ class Conversation:
         self.answers: list[Json] = []
 
     def play(self, runs: Iterable[Json], client: str) -> list[list[Json]]:
-        """Return the messages of each run."""
         out = [[as_json(it) for it in self._run(run, client)] for run in runs]
         out[-1] += [as_json(it) for it in self._translator.end(self._outcome)]
         return out
@@ -114,7 +113,6 @@ def roboto_messages(runs: Iterable[Json]) -> list[Json]:
 
 
 def translations(runs: list[Json]) -> Json:
-    """Return the members of a golden file that translators make."""
     old, new = roz_conversation(RozWire.V0_2), roz_conversation(RozWire.V1_0)
     run = Conversation(KontekstTranslator("r", "s", "default"), kontekst.RunCommand)
     made: Json = {"roz 0.2": old.play(runs, "roz"), "roz 1.0": new.play(runs, "roz")}

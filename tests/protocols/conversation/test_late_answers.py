@@ -14,13 +14,7 @@ from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.approval_tools import PAID
 from tests.behaviour.over_grpc import ClientCall
 from tests.engine.doubles import WAIT
-from tests.protocols.conversation.two_clients import (
-    DENIED,
-    DENIED_ELSEWHERE,
-    Clients,
-    RozTurn,
-    two_clients,
-)
+from tests.protocols.conversation.two_clients import DENIED, DENIED_ELSEWHERE, Clients, RozTurn, two_clients
 from tests.protocols.grpc.client import call_text
 
 pytestmark = [pytest.mark.wire, pytest.mark.processes]
@@ -32,9 +26,6 @@ LOOK = [roz.ToolSchema(name="look", description="Look.")]
 @pytest.fixture(autouse=True)
 def _no_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "POLL_SECONDS", 2 * WAIT)
-
-
-# --- roz --------------------------------------------------------------------------------------------------------------
 
 
 async def ask_client(clients: Clients) -> tuple[RozTurn, str]:
@@ -99,8 +90,6 @@ async def test_of_two_sessions_that_decide_at_once_the_one_that_is_behind_is_ref
         assert PAID[one.thread] == []
 
 
-# --- kontekst ---------------------------------------------------------------------------------------------------------
-
 Run = ClientCall[kontekst.RunCommand, kontekst.RunEvent]
 
 
@@ -120,7 +109,6 @@ async def approve(run: Run, call_id: str) -> None:
 
 
 async def rest(run: Run) -> Sequence[kontekst.RunEvent]:
-    """The events to the end of a run."""
     await run.end()
     events = []
     while (event := await run.receive()) is not None:

@@ -9,12 +9,7 @@ from ag_ui.core import DataSource, EventType, ImagePart, TextPart
 from google.protobuf.json_format import ParseDict
 
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocols.conversation.approvals import (
-    ApprovalDecision,
-    Verdict,
-    approval_requests,
-    decision,
-)
+from agui_container.protocols.conversation.approvals import ApprovalDecision, Verdict, approval_requests, decision
 from agui_container.protocols.conversation.events import RUN_ENDS, Cancelled, outcome_of, text_of, with_field_names
 from agui_container.protocols.conversation.pending import CALL_EVENTS, PendingCalls
 from agui_container.protocols.gen.kontekst import kontekst_pb2 as kontekst

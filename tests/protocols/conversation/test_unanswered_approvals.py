@@ -16,11 +16,7 @@ TWICE = f"{PAY}\n{call_text('pay', amount=6)}"
 
 @pytest.fixture
 def short_lives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let approvals expire within a second."""
     monkeypatch.setattr(journal, "LIFETIME", 1.0)
-
-
-# --- cancelled --------------------------------------------------------------------------------------------------------
 
 
 async def test_the_approvals_of_a_cancelled_turn_are_resolved_as_cancelled() -> None:
@@ -33,9 +29,6 @@ async def test_the_approvals_of_a_cancelled_turn_are_resolved_as_cancelled() -> 
         assert (await turn.until("turn_finished")).stop_reason == "cancelled"
         assert turn.outcomes == [CANCELLED, CANCELLED]
         assert PAID[turn.thread] == []
-
-
-# --- expired ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("short_lives")

@@ -25,19 +25,10 @@ NAME = "somebody"
 DENIED = {"type": "denied", "approved": False, "reason": "The user has denied the call."}
 CANCELLED = {"type": "denied", "approved": False, "cancelled": True, "reason": "The turn was cancelled."}
 EXPIRED = {"type": "denied", "approved": False, "expired": True, "reason": "Nobody has decided in time."}
-APPROVED_ELSEWHERE = {"type": "approved", "approved": True, "elsewhere": True}
 DENIED_ELSEWHERE = {**DENIED, "elsewhere": True, "reason": "Another client has denied the call."}
-"""Outcomes of approvals."""
 
 
 class Clients:
-    """The clients of a server.
-
-    Attributes:
-        service: the engine.
-        grpc: the client over gRPC.
-    """
-
     def __init__(self, service: Engine, grpc: GrpcCaller, http: httpx.AsyncClient) -> None:
         self.service = service
         self.grpc = grpc
@@ -48,11 +39,9 @@ class Clients:
         return replace(self.grpc, headers={**self.grpc.headers, THREAD_METADATA: thread})
 
     async def answer(self, thread: str, *, approved: bool) -> None:
-        """Answer the one approval of a thread over SSE, and read the run to its end."""
         await self.run(thread, resume=[await self._decision(thread, approved=approved)])
 
     async def run(self, thread: str, **fields: object) -> None:
-        """Run a thread over SSE to the end."""
         answer = await self._http.post("/invocations", json=body_of(thread, **fields))
         assert '"RUN_FINISHED"' in answer.text, answer.text
 
@@ -61,34 +50,27 @@ class Clients:
         return {"interruptId": asked["id"], "status": "resolved", "payload": {"approved": approved}}
 
     async def runs(self, thread: str) -> list[Json]:
-        """The thread's runs, newest first."""
         found = (await self._http.get("/runs")).json()["runs"]
         return [run for run in found if run["threadId"] == thread]
 
     async def messages(self, thread: str) -> list[tuple[str, str | None]]:
-        """Roles and contents of a thread's messages."""
         stored = (await self._http.get(f"/threads/{thread}")).json()["messages"]
         return [(message["role"], message.get("content")) for message in stored]
 
 
 def body_of(thread: str, **fields: object) -> Json:
-    """The body of a run over SSE."""
     body = {"threadId": thread, "runId": "over-sse", "messages": [], "tools": [], "context": [], "state": {}}
     return {**body, "forwardedProps": {}, "protocolVersion": "1.0", **fields}
 
 
 @contextlib.asynccontextmanager
 async def two_clients(**settings: object) -> AsyncIterator[Clients]:
-    """A server of the assistant with the tests' tools, and its clients."""
     fields: dict[str, Any] = {"agent": "assistant", "tools": TOOLS, "tool_policy": POLICY, **settings}
     app = build_app(Settings(**fields))
     async with serving(app) as url, AsyncExitStack() as closing:
         grpc = connect_caller(int(url.rpartition(":")[2]), NAME, closing)
         async with http_client(url, grpc.headers) as http:
             yield Clients(app.state.service, grpc, http)
-
-
-# --- roz --------------------------------------------------------------------------------------------------------------
 
 
 class RozTurn:
@@ -100,7 +82,6 @@ class RozTurn:
         self.events: list[roz.SessionEventEnvelope] = []
 
     async def say(self, text: str, **start: object) -> None:
-        """Begin the session and its turn."""
         await self.send(start=roz.StartSession(**start))  # type: ignore[arg-type] # the fields of a start
         self.thread = (await self.until("session_started")).session_id
         await self.send(user_message=roz.UserMessage(content=text))
@@ -109,11 +90,9 @@ class RozTurn:
         await self._session.send(**request)
 
     async def decide(self, approval: str, *, approved: bool) -> None:
-        """Decide on a call."""
         await self.send(permission_decision=roz.PermissionDecision(tool_call_id=approval, approved=approved))
 
     async def until(self, kind: str) -> Any:
-        """The next event of a kind."""
         while (response := await self._session.call.receive()) is not None:
             if response.HasField("session_event"):
                 self.events.append(response.session_event)
@@ -133,15 +112,12 @@ class RozTurn:
         return kinds[len(kinds) - kinds[::-1].index(kind) :]
 
     def all(self, kind: str) -> list[Any]:
-        """All events of a kind."""
         return [getattr(event, kind) for event in self.events if event.event_type == kind]
 
     @property
     def outcomes(self) -> list[Json]:
-        """Outcomes of the approvals."""
         return [MessageToDict(event.outcome) for event in self.all("approval_resolved")]
 
     @property
     def text(self) -> str:
-        """Text of the answer."""
         return "".join(delta.content for delta in self.all("text_delta"))

@@ -21,8 +21,6 @@ from tests.engine.doubles import make_service
 
 @dataclass
 class RozSession:
-    """A session of roz. ``call`` is its call."""
-
     call: ClientCall[roz.SessionRequest, roz.SessionResponse]
 
     async def send(self, **request: object) -> None:
@@ -31,7 +29,6 @@ class RozSession:
             await self.call.send(roz.SessionRequest(**request))  # type: ignore[arg-type] # one field of the oneof
 
     async def say(self, text: str, **fields: object) -> None:
-        """Send a message of the user."""
         await self.send(user_message=roz.UserMessage(content=text, **fields))  # type: ignore[arg-type] # its fields
 
     async def until(self, kind: str) -> Any:
@@ -53,14 +50,11 @@ class RozSession:
 
 @dataclass
 class GrpcCaller:
-    """One caller, with a connection of its own."""
-
     channel: Channel
     headers: dict[str, str]
     closing: AsyncExitStack
 
     def new_session(self) -> RozSession:
-        """Return a session that has not begun."""
         method = StreamStreamMethod(
             self.channel, "/roz.v1.AgentService/StreamSession", roz.SessionRequest, roz.SessionResponse
         )
@@ -69,14 +63,12 @@ class GrpcCaller:
         return RozSession(call)
 
     async def begin_session(self, **start: object) -> RozSession:
-        """Begin a session."""
         session = self.new_session()
         await session.send(start=roz.StartSession(**start))  # type: ignore[arg-type] # the fields of a start
         await session.until("session_started")
         return session
 
     async def start_run(self, prompt: str, thread: str = "") -> ClientCall[kontekst.RunCommand, kontekst.RunEvent]:
-        """Send the start of a run of kontekst."""
         method = StreamStreamMethod(self.channel, "/kontekst.AgentService/Run", kontekst.RunCommand, kontekst.RunEvent)
         call = ClientCall(method, self.headers)
         self.closing.push_async_callback(call.close)
@@ -93,7 +85,6 @@ class GrpcCaller:
 
 
 def connect_caller(port: int, name: str, closing: AsyncExitStack) -> GrpcCaller:
-    """Connect a caller to a server."""
     channel = Channel("127.0.0.1", port)
     closing.callback(channel.close)
     return GrpcCaller(channel, {SESSION_HEADER: name}, closing)

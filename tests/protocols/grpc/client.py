@@ -15,13 +15,6 @@ Out = TypeVar("Out", bound=Message)
 
 
 class GrpcCall(Generic[Out, In]):
-    """One call.
-
-    Args:
-        path: ``/package.Service/Method``.
-        oneof: the name of the oneof in what comes.
-    """
-
     def __init__(  # noqa: PLR0913, PLR0917 - a call has so many sides
         self,
         channel: grpc.Channel,
@@ -46,17 +39,14 @@ class GrpcCall(Generic[Out, In]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave no call behind."""
         self.call.cancel()
         self._queue.put(None)
 
     def send(self, **message: object) -> Self:
-        """Send one message."""
         self._queue.put(self._sent(**message))
         return self
 
     def end(self) -> Self:
-        """Say nothing more."""
         self._queue.put(None)
         return self
 
@@ -81,7 +71,6 @@ class GrpcCall(Generic[Out, In]):
                 return content
 
     def rest(self) -> Iterator[str]:
-        """The kinds of all that is still to come."""
         for message in self.call:
             self.seen.append(message)
             yield self.kind(message)
@@ -98,5 +87,4 @@ class GrpcCall(Generic[Out, In]):
 
 
 def call_text(name: str, /, **arguments: object) -> str:
-    """Return the prompt that lets the offline model call a tool."""
     return f"call {name} {json.dumps(arguments)}"

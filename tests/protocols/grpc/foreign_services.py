@@ -24,7 +24,6 @@ def register() -> None:
 
 
 async def late(_: RunAgentInput) -> AsyncIterator[str]:
-    """Register the files in a run."""
     register()
     yield "registered"
 

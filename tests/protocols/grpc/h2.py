@@ -39,20 +39,16 @@ class Raw:
         self.socket.close()
 
     def flush(self) -> None:
-        """Send the bytes that h2 has prepared."""
         self.send(self.h2.data_to_send())
 
     def send(self, data: bytes) -> None:
-        """Send bytes as they are."""
         self.socket.sendall(data)
 
     def call(self, path: str, *headers: tuple[str, str], end: bool = False) -> int:
-        """Begin a call; its stream id."""
         grpc = ("content-type", "application/grpc+proto"), ("te", "trailers")
         return self.request("POST", path, *grpc, *headers, end=end)
 
     def request(self, method: str, path: str, *headers: tuple[str, str], end: bool = False) -> int:
-        """Begin a request; its stream id."""
         stream = self.h2.get_next_available_stream_id()
         pseudo = [(":method", method), (":scheme", "http"), (":path", path), (":authority", "here")]
         self.h2.send_headers(stream, [*pseudo, *headers], end_stream=end)
@@ -86,7 +82,6 @@ class Raw:
         return True
 
     def until(self, kind: type[h2.events.Event]) -> h2.events.Event:
-        """The first event of a kind."""
         while True:
             for event in self.events:
                 if isinstance(event, kind):
@@ -102,7 +97,6 @@ class Raw:
         self.until(h2.events.PingAckReceived)
 
     def status(self, stream: int) -> tuple[str, str]:
-        """The status of a call that ends, and its message."""
         while True:
             for event in self.events:
                 if isinstance(event, (h2.events.TrailersReceived, h2.events.ResponseReceived)):
@@ -119,7 +113,6 @@ class Raw:
         return next(it.error_code for it in self.events if isinstance(it, h2.events.ConnectionTerminated))
 
     def body(self, stream: int) -> bytes:
-        """The data of a call so far."""
         return b"".join(e.data for e in self.events if isinstance(e, h2.events.DataReceived) and e.stream_id == stream)
 
 
@@ -129,5 +122,4 @@ def text(headers: Iterable[tuple[Any, Any]]) -> dict[str, str]:
 
 
 def message(body: bytes, *, compressed: bool = False) -> bytes:
-    """A gRPC message around bytes."""
     return bytes([compressed]) + len(body).to_bytes(4, "big") + body

@@ -12,7 +12,6 @@ Json = dict[str, Any]
 
 
 def run_over_sse(server: ServerProcess, body: Json) -> list[Json]:
-    """The events of a run over SSE."""
     url = f"http://127.0.0.1:{server.port}/invocations"
     request = urllib.request.Request(url, json.dumps({"protocolVersion": "1.0", **body}).encode())
     with urllib.request.urlopen(request, timeout=WAIT) as answer:  # noqa: S310 - a loopback address
@@ -26,14 +25,12 @@ def get_json(server: ServerProcess, path: str) -> Json:
 
 
 def delete(server: ServerProcess, path: str) -> int:
-    """The status of a request to delete something."""
     request = urllib.request.Request(f"http://127.0.0.1:{server.port}{path}", method="DELETE")
     with urllib.request.urlopen(request, timeout=WAIT) as answer:  # noqa: S310 - a loopback address
         return int(answer.status)
 
 
 def answer_approval(server: ServerProcess, thread: str, run: str, *, approved: bool, **payload: object) -> list[Json]:
-    """Answer the one approval of a thread over SSE."""
     (asked,) = get_json(server, f"/threads/{thread}")["waiting"]
     answer = {"interruptId": asked["id"], "status": "resolved", "payload": {"approved": approved, **payload}}
     return run_over_sse(server, {"threadId": thread, "runId": run, "messages": [], "resume": [answer]})

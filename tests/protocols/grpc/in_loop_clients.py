@@ -24,7 +24,6 @@ T = TypeVar("T")
 
 @contextlib.asynccontextmanager
 async def port_of(agent: object, timeout_keep_alive: float = WAIT, **settings: object) -> AsyncIterator[int]:
-    """Serve an agent and yield the port."""
     chosen = Settings.model_validate(settings)
     app = build_app(chosen, make_service(agent, chosen))
     async with serving(app, timeout_keep_alive=timeout_keep_alive) as url:
@@ -38,7 +37,6 @@ async def beside(function: Callable[..., T], *arguments: object) -> T:
 
 @contextlib.asynccontextmanager
 async def raw(port: int, window: int | None = None, address: str = LOCALHOST) -> AsyncIterator[Raw]:
-    """Yield a client after its HTTP/2 handshake."""
     with Raw(port, window=window, address=address) as client:
         await beside(client.until, h2.events.SettingsAcknowledged)
         yield client

@@ -16,7 +16,6 @@ MAX_BYTES = 100 * SIZE
 
 
 def start(size: int = SIZE) -> bytes:
-    """A start command with a prompt of this size."""
     return kontekst.RunCommand(start=kontekst.StartRunCommand(prompt="x" * size)).SerializeToString()
 
 
@@ -57,7 +56,6 @@ class Reader:
 
 
 def call_of(client: Sender | Reader) -> Call[Any, Any]:
-    """The call of a client."""
     stream: Any = SimpleNamespace(
         _stream=client,
         _recv_type=kontekst.RunCommand,

@@ -19,7 +19,6 @@ INVALID_ARGUMENT, CANCELLED, DEADLINE_EXCEEDED = 3, 1, 4
 
 @pytest.fixture(autouse=True)
 def clients() -> None:
-    """The clients run on Node.js."""
     find_program("node")
 
 
@@ -30,7 +29,6 @@ def run_command(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def play_scenario(server: ServerProcess, scenario: str) -> Json:
-    """Run a scenario of ``client.mjs`` and return its result."""
     done = run_command("node", "client.mjs", str(server.port), scenario)
     assert done.returncode == 0, done.stderr
     found: Json = json.loads(done.stdout)

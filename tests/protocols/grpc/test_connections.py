@@ -37,9 +37,6 @@ def pong(server: ServerProcess) -> None:
         assert client.status(stream)[0] == "0"
 
 
-# --- the hand-over ----------------------------------------------------------------------------------------------------
-
-
 def test_a_preface_that_comes_byte_by_byte_is_one(server: ServerProcess) -> None:
     connection = socket.create_connection(("127.0.0.1", server.port), timeout=WAIT)
     with connection:
@@ -61,17 +58,6 @@ def test_grpc_can_be_switched_off(servers: Servers) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT) as connection:
         connection.sendall(PREFACE)
         assert connection.recv(1000).startswith(b"HTTP/1.1 400")
-
-
-# --- the repairs ------------------------------------------------------------------------------------------------------
-
-
-def test_a_frame_of_an_unknown_type_is_ignored(server: ServerProcess) -> None:
-    with Raw(server.port) as client:
-        client.send(bytes([0, 0, 4, 0xFA, 0, 0, 0, 0, 0]) + b"what")
-        stream = client.call(STATUS)
-        client.data(stream, message(b""), end=True)
-        assert client.status(stream)[0] == "0"
 
 
 def test_a_message_above_the_limit_is_refused_before_it_is_read(servers: Servers) -> None:
@@ -137,9 +123,6 @@ def test_open_calls_have_their_last_messages_and_a_goaway_before_the_end(dial: D
         assert server.faults == []
 
 
-# --- hostile clients --------------------------------------------------------------------------------------------------
-
-
 def test_garbage_behind_the_preface_ends_that_connection_with_a_reason(server: ServerProcess) -> None:
     with Raw(server.port) as client:
         with contextlib.suppress(ConnectionError):
@@ -175,11 +158,6 @@ def test_a_stream_that_ends_inside_a_message_is_refused(server: ServerProcess) -
         stream = client.call(RUN)
         client.data(stream, message(start("hello"))[:-2], end=True)
         assert client.status(stream)[0] == INVALID
-
-
-def test_a_method_that_is_not_here_is_unimplemented(server: ServerProcess) -> None:
-    with Raw(server.port) as client:
-        assert client.status(client.call("/roz.v1.AgentService/AnalyzeMedia", end=True))[0] == UNIMPLEMENTED
 
 
 def test_a_web_page_and_two_sessions_are_refused(server: ServerProcess) -> None:

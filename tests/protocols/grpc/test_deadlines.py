@@ -9,7 +9,7 @@ from h2.events import StreamEnded
 
 from agui_container.engine.engine import Engine
 from agui_container.main import build_app
-from agui_container.ports.agent import EVERYBODY
+from agui_container.ports.auth import EVERYBODY
 from agui_container.protocols.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
 from agui_container.protocols.grpc import call
@@ -43,7 +43,6 @@ TEXT = b"\x02hi"
 
 @contextlib.asynccontextmanager
 async def server_of(agent: WaitingAgent, clock: FakeClock, policy: str) -> AsyncIterator[tuple[int, Engine]]:
-    """Port and engine of a server around an agent."""
     settings = Settings.model_validate({"on_disconnect": policy})
     service = make_service(agent, settings, clock=clock)
     async with serving(build_app(settings, service)) as url:
@@ -66,7 +65,6 @@ async def begin(client: Raw, service: Engine, path: str, requests: Requests, *af
 
 
 async def unread(run: Run) -> None:
-    """Wait until no client reads a run."""
     await eventually(lambda: not run.readers.local)
 
 

@@ -33,9 +33,6 @@ def read_without_answers(client: Raw) -> None:
             pass
 
 
-# --- time -------------------------------------------------------------------------------------------------------------
-
-
 async def test_a_client_that_stalls_inside_the_preface_is_closed() -> None:
     async with port_of(WaitingAgent(rest=" there"), timeout_keep_alive=MOMENT) as port:
         with socket.create_connection(("127.0.0.1", port), timeout=WAIT) as client:
@@ -52,7 +49,6 @@ async def answers_once(port: int) -> bool:
 
 
 def ping_soon(monkeypatch: pytest.MonkeyPatch, *, answer_within: float) -> None:
-    """Have clients pinged after a moment of silence."""
     soon = replace(
         connection.CONFIG,
         _keepalive_time=MOMENT,

@@ -1,23 +1,30 @@
-"""Large messages are decoded and translated in a thread, and bounded by what they hold before they are decoded."""
+"""Messages and replies: large ones are bounded and handled in a thread, and clients must take what is sent."""
 
+import asyncio
+import contextlib
 import gzip
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from ag_ui.core import EventType
 from google.protobuf.message import Message
 
+from agui_container import threads as offload_module
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import MAX_MESSAGE_PARTS
+from agui_container.protocol.wire.envelope import Batch
 from agui_container.protocols.gen.descriptors import Struct
+from agui_container.protocols.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
 from agui_container.protocols.grpc import call, messages
 from agui_container.protocols.grpc.call import TRANSLATED_BYTES
 from agui_container.protocols.grpc.messages import check_fields, decode
 from agui_container.protocols.roz.run_inputs import MAX_CONTEXTS, read_message, read_start
-from agui_container.runtime import offload as offload_module
-from agui_container.runtime.offload import LARGE_BYTES, offload
+from agui_container.threads import LARGE_BYTES, offload
+from tests.engine.doubles import eventually
 from tests.protocols.grpc.callers import serving_caller
-from tests.protocols.grpc.streams import Sender, call_of, start
+from tests.protocols.grpc.streams import SIZE, Reader, Sender, call_of, start
 
 EMPTY_HISTORY, EMPTY_CONTEXT = b"\x2a\x00", b"\x32\x00"
 """Encoded fields of a ``StartSession``: an empty message, and an empty text."""
@@ -27,8 +34,6 @@ EMPTY_OBJECT = b"\x0a\x02\x2a\x00"
 
 
 class CountingWork:
-    """Work that calls do in a thread, counted."""
-
     count = 0
 
     async def __call__(self, work: Any, *args: Any) -> Any:
@@ -38,7 +43,6 @@ class CountingWork:
 
 @pytest.fixture
 def large_work(monkeypatch: pytest.MonkeyPatch) -> CountingWork:
-    """The work that calls do in a thread."""
     work = CountingWork()
     for module in (call, offload_module):
         monkeypatch.setattr(module, "offload", work)
@@ -46,13 +50,9 @@ def large_work(monkeypatch: pytest.MonkeyPatch) -> CountingWork:
 
 
 def list_of_objects(count: int) -> Struct:
-    """A document with a list of empty objects."""
     document = Struct()
     document.fields["a"].list_value.MergeFromString(EMPTY_OBJECT * count)
     return document
-
-
-# --- work in a thread -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -65,26 +65,6 @@ async def test_large_messages_are_decoded_in_a_thread(
     message = await call_of(Sender(body, encoding=encoding)).receive()
     assert message is not None
     assert (len(message.start.prompt), large_work.count) == (size, count)
-
-
-async def test_large_requests_of_a_session_are_translated_in_a_thread(large_work: CountingWork) -> None:
-    async def agent(_: object) -> Any:
-        yield "hi"
-
-    text = "x" * (TRANSLATED_BYTES + 1)
-    part = roz.ContentPart(text=roz.TextContent(text=text))
-    async with serving_caller(agent) as caller:
-        await caller.begin_session()
-        assert large_work.count == 0
-        session = await caller.begin_session(history=[roz.ConversationMessage(role="user", parts=[part])])
-        assert large_work.count == 1
-        await session.send(register_tools=roz.RegisterTools(tools=[roz.ToolSchema(name="f", description=text)]))
-        await session.say(text)
-        await session.until("turn_complete")
-        assert large_work.count == 3
-
-
-# --- bounds on what a message holds -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("field", [EMPTY_HISTORY, EMPTY_CONTEXT])
@@ -129,3 +109,55 @@ def test_lists_of_a_start_and_of_a_message_are_bounded() -> None:
         read_message(roz.UserMessage(context=blocks), 0, "m1", "u1")
     with pytest.raises(AppError, match="message_id"):
         read_message(roz.UserMessage(), 0, "m" * 513, "u1")
+
+
+BATCH = Batch("r1", 1, [EventType.TEXT_MESSAGE_CONTENT], [b'{"delta":"' + b"x" * SIZE + b'"}'])
+
+
+def translate(_: EventType, event: Any) -> Iterator[kontekst.RunEvent]:
+    yield kontekst.RunEvent(token=kontekst.TokenDeltaEvent(text=event["delta"]))
+
+
+async def test_a_client_that_takes_nothing_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call, "STALLED_SECONDS", 0)
+    reader = Reader()
+    slow = call_of(reader)
+    for _ in range(2):
+        with pytest.raises(AppError, match="reads too slowly"):
+            await slow.send_events(BATCH, translate)
+    assert reader.offered == 1
+
+
+@pytest.mark.parametrize(("window", "is_cut_off"), [(1, True), (0, False)])
+async def test_no_reply_follows_a_part_of_one_whose_sending_was_cancelled(
+    window: int,
+    is_cut_off: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    reader = Reader(window)
+    slow = call_of(reader)
+    sending = asyncio.create_task(slow.send_events(BATCH, translate))
+    await eventually(lambda: reader.offered)
+    sending.cancel()
+    await asyncio.wait([sending])
+    reader.is_reading.set()
+    assert slow.is_open is not is_cut_off
+    with pytest.raises(AppError, match="reads too slowly") if is_cut_off else contextlib.nullcontext():
+        await slow.send_events(BATCH, translate)
+    assert reader.offered == (1 if is_cut_off else 5)
+
+
+async def test_large_requests_of_a_session_are_translated_in_a_thread(large_work: CountingWork) -> None:
+    async def agent(_: object) -> Any:
+        yield "hi"
+
+    text = "x" * (TRANSLATED_BYTES + 1)
+    part = roz.ContentPart(text=roz.TextContent(text=text))
+    async with serving_caller(agent) as caller:
+        await caller.begin_session()
+        assert large_work.count == 0
+        session = await caller.begin_session(history=[roz.ConversationMessage(role="user", parts=[part])])
+        assert large_work.count == 1
+        await session.send(register_tools=roz.RegisterTools(tools=[roz.ToolSchema(name="f", description=text)]))
+        await session.say(text)
+        await session.until("turn_complete")
+        assert large_work.count == 3

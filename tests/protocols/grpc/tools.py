@@ -36,11 +36,9 @@ class Poet:
     """An agent with a name: ``AGUI_AGENT=tests.protocols.grpc.tools:poet``."""
 
     def capabilities(self) -> AgentCapabilities:
-        """Name the agent."""
         return AgentCapabilities(identity=IdentityCapabilities(name="poet"))
 
     async def run(self, _: RunAgentInput) -> AsyncIterator[Item]:
-        """Answer."""
         yield "Roses are red."
 
 
@@ -48,7 +46,6 @@ poet = Poet()
 
 
 async def asker(input: RunAgentInput) -> AsyncIterator[Item]:
-    """Ask a question, and say that it was answered."""
     yield "Let me ask."
     if input.resume:
         return
@@ -58,8 +55,6 @@ async def asker(input: RunAgentInput) -> AsyncIterator[Item]:
 
 
 class WindowedOfflineModel(OfflineModel):
-    """The offline model with a context window."""
-
     context_window = 1_000
 
 

@@ -18,7 +18,6 @@ pytestmark = [pytest.mark.wire, pytest.mark.processes]
 
 @contextlib.contextmanager
 def model_port(*, is_listening: bool) -> Iterator[int]:
-    """A port that accepts connections, or refuses them."""
     with socket.socket() as endpoint:
         endpoint.bind(("127.0.0.1", 0))
         if is_listening:
@@ -28,13 +27,11 @@ def model_port(*, is_listening: bool) -> Iterator[int]:
 
 @contextlib.asynccontextmanager
 async def daemon_of(**settings: str) -> AsyncIterator[int]:
-    """Port of a server with the assistant."""
     async with serving(build_app(Settings.model_validate(settings))) as url:
         yield int(url.rpartition(":")[2])
 
 
 async def status_of(port: int) -> kontekst.GetStatusResponse:
-    """The status of the server at a port."""
     async with raw(port) as client:
         stream = client.call(STATUS)
         client.data(stream, message(b""), end=True)

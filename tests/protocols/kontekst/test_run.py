@@ -13,8 +13,6 @@ from tests.server.sockets.process import ServerProcess, Servers
 
 pytestmark = pytest.mark.wire
 
-# --- runs -------------------------------------------------------------------------------------------------------------
-
 
 def test_every_call_is_proposed_and_runs_when_it_is_approved(channel: grpc.Channel) -> None:
     with start_run(channel, call_text("echo", text="ahoy")) as talk:
@@ -68,9 +66,6 @@ def test_a_skill_takes_the_place_of_a_prompt(
         list(unknown.rest())
     assert unknown.kinds[-1] == "failed"
     assert unknown.seen[-1].failed.error.startswith("start.skill.name: there is no skill named 'sonnet'")
-
-
-# --- the daemon -------------------------------------------------------------------------------------------------------
 
 
 def test_the_status_shows_real_values(server: ServerProcess, channel: grpc.Channel) -> None:

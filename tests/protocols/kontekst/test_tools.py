@@ -16,7 +16,6 @@ pytestmark = [pytest.mark.wire, pytest.mark.processes]
 
 
 def approve_next(talk: RunTalk) -> list[pb.ProposedToolCall]:
-    """Approve the calls of the next proposal and return them."""
     calls = list(talk.until("tools_proposed").calls)
     for call in calls:
         talk.send(approve_tool=pb.ApproveToolCommand(call_id=call.call_id))
@@ -24,7 +23,6 @@ def approve_next(talk: RunTalk) -> list[pb.ProposedToolCall]:
 
 
 def calls_of(talk: RunTalk, kind: str) -> Counter[str]:
-    """Count the events of a kind by call id."""
     return Counter(getattr(event, kind).call_id for event in talk.seen if event.HasField(kind))
 
 

@@ -21,7 +21,6 @@ from tests.sse import http_client
 SECONDS = 400.0
 ASK_FOR_THE_TIME = '[{"tool_pattern": "current_time", "policy": "ask"}]'
 SKILL_WORDS = 100
-"""Words of the server's skill."""
 
 
 @dataclass(frozen=True)
@@ -33,17 +32,14 @@ class Release:
 
     @property
     def bin(self) -> Path:
-        """Folder of the environment's programs."""
         return ROOT / ".venv" / self.name / "bin"
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables by which it finds the server."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("ROBOTO", "PYTHON"))}
         return {**kept, "ROBOTO_SERVICE_ENDPOINT": f"http://127.0.0.1:{self.port}", "ROBOTO_API_KEY": "any"}
 
     def play(self, scenario: str) -> Json:
-        """Run a scenario and return its result."""
         done = subprocess.run(
             [self.bin / "python", "-m", "tests.protocols.roboto.scenarios", scenario],
             cwd=ROOT,
@@ -77,8 +73,6 @@ def release(request: pytest.FixtureRequest, roboto_server: ServerProcess) -> Rel
 
 @dataclass(frozen=True)
 class Api:
-    """The routes of the sessions, on a server in this process."""
-
     http: httpx.AsyncClient
     prefix: str = "/v1/ai/threads"
 
@@ -96,14 +90,12 @@ class Api:
         return found
 
     async def error(self, method: str, path: str = "", body: object = None) -> tuple[int, str, str]:
-        """The status of a refusal, its class and its message."""
         answer = await self.ask(method, path, body)
         error = answer.json()["error"]
         assert sorted(error) == ["error_code", "message"]
         return answer.status_code, error["error_code"], error["message"]
 
     async def start(self, text: str, **fields: object) -> Json:
-        """The record of a new session."""
         return await self.data("POST", "", {"messages": [{"role": "user", "content": [{"text": text}]}], **fields})
 
     async def send(self, record: Json, text: str, **fields: object) -> Json:
@@ -144,7 +136,6 @@ def apply(held: Json, delta: Json) -> None:
 
 @asynccontextmanager
 async def serving_api(**settings: object) -> AsyncIterator[Api]:
-    """The routes of a server with these settings."""
     app = build_app(Settings.model_validate({"roboto": True, **settings}))
     async with in_process(app) as url, http_client(url) as http:
         yield Api(http)
@@ -152,6 +143,5 @@ async def serving_api(**settings: object) -> AsyncIterator[Api]:
 
 @pytest.fixture
 async def api() -> AsyncIterator[Api]:
-    """The routes of a server with the built-in assistant on the offline model."""
     async with serving_api() as found:
         yield found

@@ -68,5 +68,4 @@ def send_request(path: str, body: object = None) -> dict[str, Any]:
 
 
 def tokens(session: AgentSession) -> int:
-    """Tokens of the session's last turn."""
     return int(next(run["tokens"] for run in send_request("/runs")["runs"] if run["threadId"] == id_of(session)))

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from agui_container.protocols.roboto.turns import SessionClient, SessionReader
-from agui_container.runtime.offload import LARGE_BYTES
+from agui_container.threads import LARGE_BYTES
 from tests.engine.conversations import QUESTION, store_conversation
 from tests.engine.doubles import caller, forever, make_service
 
@@ -15,7 +15,6 @@ ROOM = 10 * LARGE_BYTES
 
 
 async def reader_of(size: int) -> SessionReader:
-    """A reader of one session with a message of this size."""
     service = make_service(forever)
     await store_conversation(service.cluster.store, {**QUESTION, "content": "x" * size})
     return SessionReader(service)

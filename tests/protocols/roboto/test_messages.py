@@ -36,7 +36,6 @@ def result(call: str, content: str = '{"seen":true}', **fields: object) -> Messa
 
 
 def rows(messages: Sequence[Message], active: Collection[str] | None = None, notes: Notes = NOTES) -> list[object]:
-    """Each message in short: role, status and what its blocks are."""
     return [
         (it.role, it.status, [block.get("text") or block.get("tool_use_id") or "error" for block in it.content])
         for it in session_messages(messages, notes, 0.0, active)
@@ -70,9 +69,6 @@ def test_parts_that_are_no_text_are_named() -> None:
         ],
     )
     assert rows([message]) == [("user", "completed", ["Look", "[image]"])]
-
-
-# --- an active run ----------------------------------------------------------------------------------------------------
 
 
 def test_the_last_message_of_an_active_run_may_grow() -> None:
@@ -132,9 +128,6 @@ def test_blocks_that_were_shown_of_a_run_are_never_removed() -> None:
         before = [list[object](it) for it in blocks]
 
 
-# --- failures ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("code", "status"), [("MODEL_ERROR", "failed"), (CANCELLED, "cancelled")])
 def test_an_error_ends_the_answer_that_it_broke_off(code: str, status: str) -> None:
     notes = Notes(failures={"a": TurnFailure(code=code, message="No.")})
@@ -142,9 +135,6 @@ def test_an_error_ends_the_answer_that_it_broke_off(code: str, status: str) -> N
         ("assistant", status, ["Hel", "error"]),
         ("user", "completed", ["Hello"]),
     ]
-
-
-# --- blocks -----------------------------------------------------------------------------------------------------------
 
 
 def block_of(message: Message) -> dict[str, object]:

@@ -11,8 +11,6 @@ from agui_container.protocols.roboto.messages import text_block
 from agui_container.protocols.roboto.records import MessageRecord, Notes
 from agui_container.protocols.roboto.views import Position, SessionView
 
-USE = {"content_type": "tool_use", "tool_use_id": "c1"}
-
 
 def make_message(
     role: str, *blocks: object, name: str = "m", status: str = "completed", is_sent: bool = False
@@ -61,33 +59,6 @@ def test_a_client_without_a_token_lacks_everything_also_its_own_words() -> None:
     assert text_of(lacks.messages[0]) == "Hello"
 
 
-def test_only_the_text_that_was_not_sent_is_sent() -> None:
-    position = at_end_of(make_message("user", "Hello"), make_message("assistant", "Hel", status="generating"))
-    lacks = missing(
-        [make_message("user", "Hello"), make_message("assistant", "Hello you", status="generating")],
-        position,
-        can_drop=True,
-    )
-    assert [(at, text_of(it), it.status) for at, it in lacks.messages.items()] == [(1, "lo you", "generating")]
-
-
-def test_the_end_of_a_message_is_told_without_blocks_and_with_what_follows() -> None:
-    position = at_end_of(make_message("assistant", "Done.", status="generating"))
-    lacks = missing(
-        [make_message("assistant", "Done."), make_message("roboto", USE, name="r")], position, can_drop=True
-    )
-    assert [(at, it.content, it.status) for at, it in lacks.messages.items()] == [
-        (0, [], "completed"),
-        (1, [USE], "completed"),
-    ]
-
-
-def test_blocks_behind_those_that_were_sent_are_sent_in_their_order() -> None:
-    position = at_end_of(make_message("assistant", "One", USE, status="generating"))
-    grown = make_message("assistant", "One", USE, "Two", USE, status="generating")
-    assert text_of(missing([grown], position, can_drop=True).messages[0]) == "Two<>"
-
-
 def test_the_words_that_a_client_sent_are_not_repeated_to_it() -> None:
     position = at_end_of(make_message("user", "Hello"))
     lacks = missing(
@@ -96,35 +67,6 @@ def test_the_words_that_a_client_sent_are_not_repeated_to_it() -> None:
     assert [(at, it.content, it.status) for at, it in lacks.messages.items()] == [(1, [], "completed")]
 
 
-def test_a_client_that_can_drop_its_own_words_gets_all_that_follows_anew() -> None:
-    position = at_end_of(make_message("user", "Hello"))
-    now = [make_message("user", "Hello"), make_message("user", "A", name="a"), make_message("user", "B", is_sent=True)]
-    lacks = missing(now, position, can_drop=True)
-    assert (lacks.reset_from, list(lacks.messages.values())) == (1, now[1:])
-
-
 def test_a_history_that_was_emptied_is_sent_anew() -> None:
     lacks = missing([], at_end_of(make_message("user", "Hello")), can_drop=True)
     assert (lacks.messages, lacks.reset_from) == ({}, 0)
-
-
-def test_nothing_is_missing_where_nothing_has_changed() -> None:
-    messages = [make_message("user", "Hello"), make_message("assistant", "Hi", name="a", status="generating")]
-    lacks = missing(messages, at_end_of(*messages), can_drop=True)
-    assert (lacks.messages, lacks.reset_from) == ({}, None)
-
-
-@pytest.mark.parametrize(
-    "now",
-    [
-        [make_message("user", "Edited"), make_message("assistant", "Hi", name="a")],
-        [make_message("user", "Hello", name="other"), make_message("assistant", "Hi", name="a")],
-        [make_message("user", "Hello")],
-    ],
-)
-def test_a_history_that_was_changed_elsewhere_is_sent_anew(now: list[MessageRecord]) -> None:
-    lacks = missing(
-        now, at_end_of(make_message("user", "Hello"), make_message("assistant", "Hi", name="a")), can_drop=True
-    )
-    assert lacks.reset_from == 0
-    assert list(lacks.messages.values()) == now

@@ -19,7 +19,6 @@ MISSING = "RobotoNotFoundException"
 
 @pytest.fixture
 def app() -> FastAPI:
-    """An application with all routes."""
     return build_app(Settings())
 
 

@@ -19,14 +19,10 @@ pytestmark = pytest.mark.wire
 INVALID = "RobotoInvalidRequestException"
 
 LOOK: Json = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
-"""A tool of the client."""
 
 
 def texts(held: Json) -> list[str]:
     return ["".join(block.get("text", "") for block in message["content"]) for message in held["messages"]]
-
-
-# --- answers ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("prefix", ["/v1/ai/chats", "/v1/ai/threads"])
@@ -55,25 +51,6 @@ async def test_the_deltas_of_a_session_merged_equal_the_session(api: Api, questi
         assert (message["role"], message["status"], others[0]) == (stored["role"], stored["status"], others[1])
     assert texts(held) == texts(record)
     assert held["continuation_token"] == record["continuation_token"]
-
-
-async def test_an_approval_is_told_as_the_activity_and_given_through_another_protocol() -> None:
-    policy = '[{"tool_pattern": "calculate", "policy": "ask"}]'
-    async with serving_api(tool_policy=policy) as api:
-        held = await api.finished(await api.start("calculate 6*7"))
-        assert (held["status"], held["activity"]) == (
-            "user_turn",
-            "Waiting for an answer through another protocol: calculate",
-        )
-        thread = held["thread_id"]
-        (waiting,) = (await api.http.get(f"/threads/{thread}")).json()["waiting"]
-        resume = [{"interruptId": waiting["id"], "status": "resolved", "payload": {"approved": True}}]
-        run = {"threadId": thread, "runId": "approve", "messages": [], "resume": resume}
-        await api.http.post("/invocations", json=run)
-        delta = await api.delta(held)
-        assert delta["activity"] is None
-        assert delta["messages_by_idx"]["2"]["content"][0]["raw_response"] == {"result": 42}
-        assert delta["messages_by_idx"]["3"]["content"][0]["text"] == "The result of calculate is 42."
 
 
 async def test_a_client_tool_is_answered_after_an_approval_through_another_protocol() -> None:
@@ -187,9 +164,6 @@ async def test_a_turn_goes_on_to_its_end_though_nobody_polls() -> None:
         while status == "running":
             status = (await api.http.get(f"/runs/{run}")).json()["status"]
         assert status == "finished"
-
-
-# --- off --------------------------------------------------------------------------------------------------------------
 
 
 async def test_it_is_not_served_where_it_is_off() -> None:

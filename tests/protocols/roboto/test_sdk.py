@@ -89,17 +89,12 @@ def test_feedback_is_replaced_and_a_fork_is_a_session_of_its_own(release: Releas
     }
 
 
-# --- the command ------------------------------------------------------------------------------------------------------
-
-
 PATIENCE = 300.0
 STYLE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 """Colours and movements of the cursor."""
 
 
 class Terminal:
-    """A program in a terminal of its own."""
-
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
         self._here, there = pty.openpty()
         settings = {**environment, "TERM": "xterm", "COLUMNS": "120"}
@@ -110,7 +105,6 @@ class Terminal:
         os.write(self._here, f"{line}\n".encode())
 
     def read_until(self, text: str, seconds: float = PATIENCE) -> str:
-        """Return the output of the terminal up to this text."""
         seen, deadline = b"", time.monotonic() + seconds
         while text.encode() not in seen:
             ready, _, _ = select.select([self._here], [], [], max(deadline - time.monotonic(), 0))

@@ -17,7 +17,6 @@ BOUND = 300.0
 
 
 async def poll(http: httpx.AsyncClient, delta: Json) -> httpx.Response:
-    """Ask for what is new since a record or a delta."""
     token = {"next_token": delta["continuation_token"]}
     return await http.get(f"{THREADS}/{delta['thread_id']}/delta", params=token)
 
@@ -33,7 +32,6 @@ async def started(http: httpx.AsyncClient, text: str) -> Json:
 
 
 def is_last(delta: Json) -> bool:
-    """True for the delta with the last text before the agent's silence."""
     return "Waiting" in json.dumps(delta.get("messages_by_idx", {}))
 
 

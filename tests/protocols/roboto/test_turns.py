@@ -41,7 +41,6 @@ async def test_a_message_denies_what_waits_and_is_answered(question: str) -> Non
 
 
 async def asking_agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-    """Ask which colour, and say how that was answered."""
     if not input.resume:
         question = Interrupt(id=ctx.new_id(), reason="choice", message="Which colour?")
         outcome = RunFinishedInterruptOutcome(interrupts=[question])

@@ -44,7 +44,6 @@ class RozTalk(GrpcCall[pb.SessionRequest, pb.SessionResponse]):
         return [kind[4:] for kind in self.kinds if kind.startswith("1.0 ")]
 
     def all(self, kind: str) -> list[Any]:
-        """Return all received messages of one kind."""
         return [getattr(message, kind) for message in self.seen if message.HasField(kind)]
 
 

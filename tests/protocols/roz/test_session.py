@@ -21,9 +21,6 @@ def old_channel(servers: Servers, dial: Dial) -> grpc.Channel:
     return dial(servers(**ASSISTANT, AGUI_ROZ_WIRE="0.2"))
 
 
-# --- the seed's diagram -----------------------------------------------------------------------------------------------
-
-
 def test_a_session_flows_as_in_the_diagram(old_channel: grpc.Channel) -> None:
     with start_session(
         old_channel, tools=[schema("move", timeout_ms=5000, category=pb.TOOL_CATEGORY_PHYSICAL)]
@@ -50,9 +47,6 @@ def test_a_session_flows_as_in_the_diagram(old_channel: grpc.Channel) -> None:
     assert talk.new == []
 
 
-# --- tools ------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -77,7 +71,6 @@ def test_a_call_whose_arguments_no_client_can_read_is_an_error_for_the_model(
 
 
 def requested(talk: RozTalk, name: str) -> bool:
-    """Return True if a call of this tool is sent to the client."""
     talk.say(call_text(name, x=1))
     while True:
         kind, content = talk.next()
@@ -114,9 +107,6 @@ def test_a_turns_own_tools_replace_the_sessions_for_that_turn(channel: grpc.Chan
         assert [requested(talk, name) for name in ("special", "base")] == [False, True]
 
 
-# --- approvals --------------------------------------------------------------------------------------------------------
-
-
 def test_a_client_may_send_back_the_details_that_earlier_servers_sent(old_channel: grpc.Channel) -> None:
     with start_session(old_channel) as talk:
         talk.say(call_text("pay", amount=5))
@@ -127,9 +117,6 @@ def test_a_client_may_send_back_the_details_that_earlier_servers_sent(old_channe
         for unknown in (json.dumps(detail), "{}", "{no"):
             talk.send(permission_decision=pb.PermissionDecision(tool_call_id=unknown, approved=True))
             assert talk.until("error").code == "VALIDATION_ERROR"
-
-
-# --- release 1.0 ------------------------------------------------------------------------------------------------------
 
 
 def test_a_client_of_release_1_0_gets_everything_in_session_events(servers: Servers, dial: Dial) -> None:

@@ -19,18 +19,15 @@ ONE_WORKER = [
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """URL of a database."""
     return f"sqlite:///{tmp_path_factory.mktemp('data')}/runs.db"
 
 
 @pytest.fixture(params=["memory", "sqlite"])
 def server(request: pytest.FixtureRequest, servers: Servers, database: str) -> ServerProcess:
-    """The assistant, with runs in memory or in a database."""
     return servers(**ASSISTANT, AGUI_STORE=database) if request.param == "sqlite" else servers(**ASSISTANT)
 
 
 def runs_of(server: ServerProcess, thread: str) -> list[str]:
-    """Ids of a thread's runs, in order."""
     return [run["runId"] for run in reversed(get_json(server, "/runs")["runs"]) if run["threadId"] == thread]
 
 

@@ -7,28 +7,19 @@ from collections.abc import AsyncIterator
 
 import grpc
 import pytest
-from ag_ui.core import (
-    AgentCapabilities,
-    RunAgentInput,
-)
+from ag_ui.core import AgentCapabilities, RunAgentInput
 
 from agui_container.ports import Item
 from agui_container.protocols.gen.roz.v1 import agent_pb2 as pb
 from tests.protocols.conversation.two_clients import RozTurn, two_clients
 from tests.protocols.grpc.callers import RozSession, serving_caller
 from tests.protocols.grpc.client import call_text
-from tests.protocols.roz.calls import (
-    schema,
-    start_session,
-    wait_for_turn,
-)
+from tests.protocols.roz.calls import schema, start_session, wait_for_turn
 
 pytestmark = pytest.mark.wire
 
 
 class TellingAgent:
-    """An agent that answers with the forwarded properties of its run."""
-
     def __init__(self, *modes: str) -> None:
         self._modes = list(modes)
 
@@ -41,12 +32,8 @@ class TellingAgent:
 
 @contextlib.asynccontextmanager
 async def session(agent: object) -> AsyncIterator[RozSession]:
-    """A session with an agent."""
     async with serving_caller(agent) as caller:
         yield await caller.begin_session()
-
-
-# --- properties -------------------------------------------------------------------------------------------------------
 
 
 async def test_a_mode_that_an_agent_registers_reaches_it_and_others_are_refused_with_the_names() -> None:
@@ -58,7 +45,18 @@ async def test_a_mode_that_an_agent_registers_reaches_it_and_others_are_refused_
         assert "known are react, ooda_re_act" in (await client.until("error")).message
 
 
-# --- tools ------------------------------------------------------------------------------------------------------------
+async def test_an_agent_gets_the_history_the_project_and_the_context_of_the_turn() -> None:
+    async def agent(run_input: RunAgentInput) -> AsyncIterator[Item]:
+        said = [message.content for message in run_input.messages]
+        yield json.dumps([said, *([text.description, text.value] for text in run_input.context or ())])
+
+    earlier = pb.ConversationMessage(role="user", parts=[pb.ContentPart(text=pb.TextContent(text="before"))])
+    async with serving_caller(agent) as caller:
+        client = caller.new_session()
+        await client.send(start=pb.StartSession(history=[earlier], project_context=["It has two arms."]))
+        await client.send(user_message=pb.UserMessage(content="hello", system_context="Be brief."))
+        project, turn = ["The user's project", "It has two arms."], ["This turn", "Be brief."]
+        assert json.loads(await client.answer()) == [["before", "hello"], project, turn]
 
 
 def test_the_context_of_a_source_reaches_the_model_until_the_source_is_removed(channel: grpc.Channel) -> None:
@@ -77,9 +75,6 @@ def test_the_context_of_a_source_reaches_the_model_until_the_source_is_removed(c
     assert used(guided, removal) == used()
 
 
-# --- ignored messages -------------------------------------------------------------------------------------------------
-
-
 async def test_each_message_of_a_robot_is_ignored_with_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     unknown = pb.SessionRequest.FromString(b"\x9a\x06\x00")  # field 99, of a later release
     ignored = {
@@ -96,9 +91,6 @@ async def test_each_message_of_a_robot_is_ignored_with_one_line_in_the_log(caplo
             assert await client.answer() == "{}"
     lines = [record.getMessage() for record in caplog.records if "roz request ignored" in record.getMessage()]
     assert lines == [f"roz request ignored kind={kind}" for kind in (*ignored, None)]
-
-
-# --- calls of the server's tools --------------------------------------------------------------------------------------
 
 
 async def test_a_servers_tool_that_a_client_offers_too_is_run_by_the_server_with_a_start_and_an_end() -> None:

@@ -11,15 +11,12 @@ from agui_container.protocol.wire.envelope import Envelope
 
 
 class MemoryBus:
-    """A ``Bus`` in memory. It keeps everything."""
-
     def __init__(self) -> None:
         self._runs = defaultdict[RunKey, list[Envelope]](list)
         self._commands = defaultdict[str, list[bytes]](list)
         self._changed = asyncio.Event()
 
     async def publish(self, run: RunKey, envelopes: Sequence[Envelope]) -> None:
-        """Publish the next envelopes of a run."""
         known = self._runs[run]
         last = known[-1].seq if known else 0
         known += [envelope for envelope in envelopes if envelope.seq > last]
@@ -42,12 +39,10 @@ class MemoryBus:
         return skip_seen(after, [envelope for envelope in self._runs[run] if envelope.seq > after])
 
     async def send(self, replica: str, command: bytes) -> None:
-        """Send a command to a replica."""
         self._commands[replica].append(command)
         self._notify()
 
     async def commands(self, replica: str) -> AsyncIterator[bytes]:
-        """Yield the commands that were sent to a replica."""
         count = 0
         while True:
             while len(self._commands[replica]) == count:

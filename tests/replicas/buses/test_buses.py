@@ -22,7 +22,6 @@ ODD = RunKey("own\0er", "t \u2028", "\U0001f600")
 
 @pytest.fixture(params=["memory", pytest.param("redis", marks=pytest.mark.services)])
 async def bus(request: pytest.FixtureRequest) -> AsyncIterator[Bus]:
-    """A bus with nothing on it."""
     bus = MemoryBus() if request.param == "memory" else open_bus(request.getfixturevalue("redis_url"))
     await bus.open()
     yield bus
@@ -41,7 +40,6 @@ async def follow_until(bus: Bus, until: int, key: RunKey = RUN, after: int = 0) 
 
 
 async def next_of(bus: Bus, after: int, silence: float = WAIT) -> Sequence[Envelope]:
-    """The first batch."""
     async with asyncio.timeout(WAIT), aclosing(bus.follow(RUN, after, silence)) as batches:  # type: ignore[type-var]
         return await anext(batches)
 

@@ -3,7 +3,7 @@
 ``agent`` adds to the offline assistant: ``hold`` (text, silence until ``release RUN``, text),
 ``count N TAG`` (N numbered pieces), ``bulk N`` (N pieces of 1000 characters), ``halves N`` (as
 many, silence until ``release RUN``, as many more), ``tick N`` (N numbered pieces in N hundredths of a second),
-``churn`` (text until ``release churn``), ``leak`` (uses all descriptors up until ``release leak``), ``stall S`` (blocks
+``churn`` (text until ``release churn``), ``stall S`` (blocks
 the event loop for S seconds), and the tool ``block`` (blocks its thread until ``release block``).
 ``blocking`` is a plain generator that blocks its thread for a minute. ``stubborn`` ignores its cancellation, and
 ``threaded`` waits for a thread of Python's own that goes on for a minute. ``leaving`` holds its run for the text
@@ -35,7 +35,6 @@ LONGEST = 50.0
 """Seconds after which whatever holds gives up, so that a failing test leaves nothing behind."""
 
 EXECUTIONS = "TESTS_EXECUTIONS"
-"""The variable that names the file."""
 
 PIECE = 1000
 
@@ -44,12 +43,10 @@ wakers: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
 
 
 def piece(index: int) -> str:
-    """Return one piece of a bulk run: its number, padded."""
     return f"{index:0{PIECE - 1}d} "
 
 
 def block() -> str:
-    """A tool that blocks its thread."""
     return "released" if gates["block"].wait(LONGEST) else "gave up"
 
 
@@ -62,7 +59,6 @@ assistant = Assistant(
 
 
 def last_user_text(run_input: RunAgentInput) -> str:
-    """Return the text of the last user message."""
     texts = [message.content for message in run_input.messages if isinstance(message, UserMessage)]
     return texts[-1] if texts and isinstance(texts[-1], str) else ""
 
@@ -75,19 +71,16 @@ def note(run_id: str) -> None:
 
 
 async def wait_for_release(name: str) -> None:
-    """Wait until another run releases this one."""
     await asyncio.wait_for(wakers[name].wait(), LONGEST)
 
 
 async def hold(run_id: str) -> AsyncIterator[Item]:
-    """Yield text, wait until released, and yield text."""
     yield "before "
     await wait_for_release(run_id)
     yield "after"
 
 
 async def halves(run_id: str, times: int) -> AsyncIterator[Item]:
-    """Yield pieces, wait until released, and yield as many pieces."""
     for number in range(2 * times):
         if number == times:
             await wait_for_release(run_id)
@@ -95,14 +88,12 @@ async def halves(run_id: str, times: int) -> AsyncIterator[Item]:
 
 
 async def release(name: str) -> AsyncIterator[Item]:
-    """Release everything that waits under this name."""
     wakers[name].set()
     gates[name].set()
     yield "released"
 
 
 async def count(rest: str) -> AsyncIterator[Item]:
-    """Yield numbered pieces with a tag, and let other runs have their turn after each."""
     times, tag = rest.split()
     for number in range(int(times)):
         yield f"{tag}.{number} "
@@ -110,38 +101,23 @@ async def count(rest: str) -> AsyncIterator[Item]:
 
 
 async def bulk(times: str) -> AsyncIterator[Item]:
-    """Yield many bytes."""
     for number in range(int(times)):
         yield piece(number)
 
 
 async def tick(times: str) -> AsyncIterator[Item]:
-    """Yield numbered pieces, with or without readers."""
     for number in range(int(times)):
         yield f"{number} "
         await asyncio.sleep(0.01)
 
 
 async def churn(_: str) -> AsyncIterator[Item]:
-    """Yield text again and again until released."""
     while not wakers["churn"].is_set():
         yield "x"
         await asyncio.sleep(0.01)
 
 
-async def leak(_: str) -> AsyncIterator[Item]:
-    """Open files until the process has no descriptor left, and close them when released."""
-    with contextlib.ExitStack() as files:
-        with contextlib.suppress(OSError):
-            while True:
-                files.callback(os.close, os.open(os.devnull, os.O_RDONLY))
-        yield "exhausted "
-        await wait_for_release("leak")
-    yield "closed"
-
-
 async def stall(seconds: str) -> AsyncIterator[Item]:
-    """Block the event loop, and end in the same step."""
     yield "before "
     time.sleep(float(seconds))  # noqa: ASYNC251 - the mistake that people make
 
@@ -150,7 +126,6 @@ COMMANDS: dict[str, Callable[[str], AsyncIterator[Item]]] = {
     "bulk": bulk,
     "churn": churn,
     "count": count,
-    "leak": leak,
     "release": release,
     "stall": stall,
     "tick": tick,
@@ -158,7 +133,6 @@ COMMANDS: dict[str, Callable[[str], AsyncIterator[Item]]] = {
 
 
 async def agent(run_input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-    """Run the commands of this module, and pass other messages to the offline assistant."""
     note(ctx.run_id)
     word, _, rest = last_user_text(run_input).partition(" ")
     if word == "hold":
@@ -174,14 +148,12 @@ async def agent(run_input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item
 
 
 def blocking(_: RunAgentInput) -> Iterator[Item]:
-    """Block the thread in the middle of the answer, deaf to everything."""
     yield "before "
     time.sleep(60)
     yield "after"
 
 
 async def stubborn(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Yield text, then ignore every cancellation."""
     yield "before "
     for _attempt in range(int(LONGEST)):
         with contextlib.suppress(asyncio.CancelledError):
@@ -189,13 +161,11 @@ async def stubborn(_: RunAgentInput) -> AsyncIterator[Item]:
 
 
 async def threaded(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Yield text, then block a thread that cannot be interrupted."""
     yield "before "
     await asyncio.to_thread(time.sleep, LONGEST)
 
 
 async def leaving(asked: RunAgentInput) -> AsyncIterator[Item]:
-    """Yield text, then exit the process from a task, as the main function of a command line does."""
     yield "before "
     if last_user_text(asked) == "hold":
         await asyncio.Event().wait()

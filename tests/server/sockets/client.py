@@ -17,14 +17,12 @@ from tests.sse import events_of, take_frames
 
 PATIENCE = 120.0
 POLL = 0.02
-"""SO_LINGER that makes close() send RST."""
 
 _numbers = itertools.count(1)
 _opened: list["HttpExchange"] = []
 
 
 def run_input(text: str, *, thread: str | None = None, **fields: object) -> Json:
-    """Return a ``RunAgentInput`` with ids of its own."""
     number = next(_numbers)
     ids = {"threadId": thread or f"t{number}", "runId": f"r{number}", "protocolVersion": "1.0"}
     return {**ids, "messages": [{"id": f"m{number}", "role": "user", "content": text}], **fields}
@@ -37,25 +35,20 @@ def request(method: str, path: str, body: bytes = b"", headers: Iterable[str] = 
 
 
 def post(document: Json | bytes) -> bytes:
-    """Return ``POST /invocations`` with this body."""
     return request("POST", "/invocations", document if isinstance(document, bytes) else json.dumps(document).encode())
 
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """A whole response."""
-
     status: int
     headers: dict[str, str]
     body: bytes
 
     def json(self) -> Any:  # noqa: ANN401 - whatever the server said
-        """The body as JSON."""
         return json.loads(self.body)
 
     @property
     def events(self) -> list[Json]:
-        """The body as SSE."""
         return events_of(self.body)
 
 
@@ -72,13 +65,7 @@ class HttpExchange:
 
     @classmethod
     async def open(cls, port: int, sent: bytes, *, window: int | None = None) -> Self:
-        """Connect and send.
-
-        Args:
-            port: where the server listens.
-            sent: the request.
-            window: bytes that the kernel takes while the test does not read.
-        """
+        """Connect and send. The kernel takes ``window`` bytes while the test does not read."""
         sock = socket.socket()
         if window is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
@@ -134,23 +121,19 @@ class HttpExchange:
         return self
 
     async def rest(self) -> Self:
-        """Read to the end of the response."""
         return await self.until(lambda _: False)
 
     @property
     def text(self) -> str:
-        """The assistant's text so far."""
         return text_of(self.events)
 
     async def close(self) -> None:
-        """Leave in order."""
         self.writer.close()
         with contextlib.suppress(ConnectionError):
             await asyncio.wait_for(self.writer.wait_closed(), PATIENCE)
 
 
 def text_of(events: Iterable[Json]) -> str:
-    """Return the text of the assistant."""
     return "".join(event["delta"] for event in events if event["type"] == "TEXT_MESSAGE_CONTENT")
 
 
@@ -160,18 +143,15 @@ def is_text(event: Json) -> bool:
 
 
 def is_last(event: Json) -> bool:
-    """Return True for the last event of a run."""
     return event.get("type") in ("RUN_FINISHED", "RUN_ERROR")
 
 
 async def close_all() -> None:
-    """Close the connections that a test has left open."""
     while _opened:
         await _opened.pop().close()
 
 
 async def ask(port: int, sent: bytes) -> HttpResponse:
-    """Send a request and read the whole response."""
     exchange = await HttpExchange.open(port, sent)
     try:
         body = b"".join([piece async for piece in exchange.body()])
@@ -181,17 +161,14 @@ async def ask(port: int, sent: bytes) -> HttpResponse:
 
 
 async def get(port: int, path: str) -> Any:  # noqa: ANN401 - whatever the server said
-    """Return the JSON at a path."""
     return (await ask(port, request("GET", path))).json()
 
 
 async def say(port: int, text: str) -> str:
-    """Run the agent with this text and return its answer."""
     return text_of((await ask(port, post(run_input(text)))).events)
 
 
 async def wait_until(look: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until a condition of another process holds."""
     async with asyncio.timeout(PATIENCE):
         while not await look():  # noqa: ASYNC110 - what is waited for is in another process
             await asyncio.sleep(POLL)

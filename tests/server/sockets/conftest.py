@@ -23,13 +23,11 @@ def servers() -> Iterator[Servers]:
 
 @pytest.fixture
 def server(servers: Servers) -> ServerProcess:
-    """The server with default settings."""
     return servers()
 
 
 @pytest.fixture(autouse=True)
 def check_no_faults(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Check after a test that the shared servers are running and have logged no faults."""
     yield
     if "servers" in request.fixturenames:
         pool: Servers = request.getfixturevalue("servers")
@@ -39,6 +37,5 @@ def check_no_faults(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest_asyncio.fixture(autouse=True)
 async def close_connections() -> AsyncIterator[None]:
-    """Close the connections that a failed test has left open."""
     yield
     await close_all()

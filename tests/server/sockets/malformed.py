@@ -6,39 +6,16 @@ from pathlib import Path
 from tests.engine.doubles import Json
 from tests.server.sockets.client import run_input
 
-DEPTH = 100_000
 MEGABYTE = 1_000_000
 
 
 def with_field(**fields: object) -> bytes:
-    """Return a run input with some wrong fields."""
     return json.dumps({**run_input("hi"), **fields}).encode()
 
 
 def with_state(text: bytes) -> bytes:
-    """Return a run input with this state, JSON or not."""
     return json.dumps(run_input("hi")).encode().removesuffix(b"}") + b', "state": ' + text + b"}"
 
-
-INVALID: dict[str, bytes] = {
-    "empty": b"",
-    "not JSON": b"hello",
-    "two documents": with_field() + with_field(),
-    "a list": b"[]",
-    "no fields": b"{}",
-    "thread is a number": with_field(threadId=1),
-    "thread is long": with_field(threadId="t" * 10_000),
-    "a message is a string": with_field(messages=["hi"]),
-    "another protocol": with_field(protocolVersion="2.0"),
-    "an unknown command": b'{"command": {"type": "explode"}}',
-    "an unknown policy": with_field(forwardedProps={"onBusy": "panic"}),
-    "deep objects": with_state(b'{"a":' * DEPTH + b"1" + b"}" * DEPTH),
-    "NaN": with_state(b"NaN"),
-    "a number beyond all digits": with_state(b"1" * 10_000),
-    "a control character": with_state(b'"\x00"'),
-    "a byte order mark": b"\xef\xbb\xbf" + with_field(),
-}
-"""Name to body, one of each kind; ``tests/protocol/test_parser.py`` has all. They are UTF-8, as text frames are."""
 
 NOT_UTF8: dict[str, bytes] = {
     "invalid UTF-8": with_state(b'"\xff\xfe"'),
@@ -66,16 +43,13 @@ SECRETS = (
     "DecodeError",
     "RunAgentInput(",
 )
-"""Marks of exception texts, paths and class names."""
 
 
 def assert_discreet(text: str) -> None:
-    """Check that a response contains no internals of the server."""
     assert [secret for secret in SECRETS if secret in text] == []
 
 
 def assert_error(event: Json, code: str) -> None:
-    """Check that there is one error, with a code and a sentence."""
     assert event["code"] == code
     assert event["message"].endswith((".", "more")) or ": " in event["message"]
     assert len(event["message"]) < 1000

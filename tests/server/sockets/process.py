@@ -95,7 +95,6 @@ class ServerProcess:
             self._changed.notify_all()
 
     def wait_for(self, wanted: Callable[[str], bool], seconds: float = START_SECONDS) -> str:
-        """Return the first log line that fulfils the condition."""
         with self._changed:
             self._changed.wait_for(lambda: self._silent or any(map(wanted, self.log)), seconds)
             line = next(filter(wanted, self.log), None)
@@ -114,11 +113,9 @@ class ServerProcess:
         return [int(found[1]) for line in self.log if (found := LISTENING.search(line))]
 
     def term(self) -> None:
-        """Send SIGTERM and do not wait."""
         self._process.send_signal(signal.SIGTERM)
 
     def interrupt(self) -> None:
-        """Send SIGINT, as Ctrl-C does, and do not wait."""
         self._process.send_signal(signal.SIGINT)
 
     @contextmanager
@@ -138,13 +135,11 @@ class ServerProcess:
         return status
 
     def stop(self) -> int:
-        """Send SIGTERM, and return the exit status."""
         if self._process.poll() is None:
             self.term()
         return self.wait()
 
     def kill(self) -> None:
-        """Kill the process if it is running."""
         if self._process.poll() is None:
             self._process.kill()
         self.wait()
@@ -153,22 +148,18 @@ class ServerProcess:
 
     @property
     def invocations(self) -> str:
-        """URL of runs over HTTP."""
         return f"http://127.0.0.1:{self.port}/invocations"
 
     @property
     def ws(self) -> str:
-        """URL of runs over a WebSocket."""
         return f"ws://127.0.0.1:{self.port}/ws"
 
     @property
     def pid(self) -> int:
-        """The id of the process."""
         return self._process.pid
 
     @property
     def running(self) -> bool:
-        """Return True while the process runs."""
         return self._process.poll() is None
 
     @property
@@ -178,7 +169,6 @@ class ServerProcess:
 
     @property
     def memory(self) -> int:
-        """Resident bytes."""
         status = Path(f"/proc/{self._process.pid}/status").read_text()
         found = re.search(r"VmRSS:\s+(\d+) kB", status)
         return int(found[1]) * 1024 if found else 0
@@ -230,7 +220,6 @@ def program_on(url: str, *command: str | Path, folder: Path = ROOT, **variables:
 
 
 def is_listening(host: str, port: int) -> bool:
-    """Return True if something accepts connections there."""
     try:
         socket.create_connection((host, port)).close()
     except OSError:
@@ -251,26 +240,21 @@ class Servers:
         self._servers: dict[frozenset[tuple[str, str]], ServerProcess] = {}
 
     def __call__(self, **settings: str) -> ServerProcess:
-        """The server with these settings; started when it is first asked for."""
         key = frozenset(settings.items())
         if key not in self._servers:
             self._servers[key] = ServerProcess(**settings)
         return self._servers[key]
 
     def faults(self) -> list[str]:
-        """Return the lines of all logs that report a fault."""
         return [line for server in self._servers.values() for line in server.faults]
 
     def logs(self) -> str:
-        """Return all logs."""
         return "\n".join(line for server in self._servers.values() for line in server.log)
 
     def dead(self) -> list[str]:
-        """Return the logs of servers that stopped by themselves."""
         return ["\n".join(server.log) for server in self._servers.values() if not server.running]
 
     def close(self) -> list[int]:
-        """Stop all servers at the same time, and return their exit statuses."""
         for server in self._servers.values():
             if server.running:
                 server.term()

@@ -39,9 +39,6 @@ async def test_ping_answers_busy_while_a_tool_blocks_and_50_runs_stream(server: 
     await wait_until(idle)
 
 
-# --- headers and kept connections -------------------------------------------------------------------------------------
-
-
 async def test_a_connection_serves_one_run_after_another(server: ServerProcess) -> None:
     """The official client and curl keep connections; the second answer must start where the first ended."""
     exchange = await HttpExchange.open(server.port, post(run_input("count 3 first")))

@@ -1,18 +1,16 @@
-"""A server with few file descriptors, while clients or an agent use them up: open runs and new connections."""
+"""A server with few file descriptors, while clients use them up: open runs and new connections."""
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
-from websockets.asyncio.client import ClientConnection
 
 from tests.protocols.grpc.callers import connect_caller, is_served
 from tests.server.sockets.client import (
     HttpExchange,
     ask,
-    get,
     is_last,
     is_text,
     post,
@@ -36,14 +34,9 @@ LIMITED = (sys.executable, "-c", SCRIPT, *COMMAND)
 IN_USE = request("POST", "/invocations", b"{", ("Content-Length: 2",))
 """A request that keeps its connection in use, because its body does not end."""
 
-HALF_SENT = b"GET / HTTP/1.1\r\nHost: "
-
-
-Exhaust = Callable[[ServerProcess, ClientConnection], AbstractAsyncContextManager[None]]
-
 
 @asynccontextmanager
-async def clients_that_use_all(server: ServerProcess, _control: ClientConnection) -> AsyncIterator[None]:
+async def clients_that_use_all(server: ServerProcess) -> AsyncIterator[None]:
     """Keep all connections in use. A request on a new one is refused."""
     clients = []
     for _ in range(CLIENTS // 20):
@@ -61,24 +54,7 @@ async def clients_that_use_all(server: ServerProcess, _control: ClientConnection
         await client.close()
 
 
-@asynccontextmanager
-async def agent_that_uses_all(server: ServerProcess, control: ClientConnection) -> AsyncIterator[None]:
-    """Open files in a run until there are no more descriptors. A connection that is open is served for ``/ping``."""
-    ping = await HttpExchange.open(server.port, HALF_SENT.replace(b"/ ", b"/ping "))
-    async with socket_to(server.port) as connection:
-        await send(connection, run_input("leak"))
-        await receive_until(connection, is_text)
-        with pytest.raises(ConnectionError):
-            await get(server.port, "/ping")
-        ping.writer.write(b"x\r\n\r\n")
-        assert (await ping.head()).status == 200
-        yield
-        await send(control, run_input("release leak"))
-        await receive_until(connection, is_last)
-
-
-@pytest.mark.parametrize("exhaust", [clients_that_use_all, agent_that_uses_all])
-async def test_open_runs_of_every_protocol_continue_while_no_descriptor_is_left(exhaust: Exhaust) -> None:
+async def test_open_runs_of_every_protocol_continue_while_no_descriptor_is_left() -> None:
     async with AsyncExitStack() as closing:
         server = closing.enter_context(ServerProcess(LIMITED))
         control, socket = [await closing.enter_async_context(socket_to(server.port)) for _ in range(2)]
@@ -88,7 +64,7 @@ async def test_open_runs_of_every_protocol_continue_while_no_descriptor_is_left(
         session = await connect_caller(server.port, "caller", closing).begin_session()
         await session.say("churn")
         await session.until("text_delta")
-        async with exhaust(server, control):
+        async with clients_that_use_all(server):
             await send(control, run_input("release churn"))
             assert (await receive_until(socket, is_last))[-1]["type"] == "RUN_FINISHED"
             assert (await sse.rest()).events[-1]["type"] == "RUN_FINISHED"

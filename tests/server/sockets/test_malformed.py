@@ -7,18 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.server.sockets.client import (
-    HttpExchange,
-    ask,
-    get,
-    is_last,
-    is_text,
-    post,
-    request,
-    run_input,
-    say,
-    text_of,
-)
+from tests.server.sockets.client import HttpExchange, ask, get, is_last, is_text, post, request, run_input, say, text_of
 from tests.server.sockets.malformed import LARGE, MEGABYTE, NOT_UTF8, assert_discreet, assert_error
 from tests.server.sockets.process import ServerProcess
 from tests.websocket import receive_until, socket_to
@@ -47,9 +36,6 @@ async def check_other_runs(server: ServerProcess) -> AsyncIterator[None]:
     assert (exchange.text, text_of(frames)) == ("before after", "before after")
 
 
-# --- HTTP ---
-
-
 @pytest.mark.parametrize("framing", ["length", "chunks"])
 async def test_a_body_of_11_mb_is_refused_as_too_large(server: ServerProcess, framing: str) -> None:
     sent = post(LARGE)
@@ -76,17 +62,6 @@ async def test_a_body_of_no_clear_length_is_refused(server: ServerProcess, heade
     exchange = await (await HttpExchange.open(server.port, request("POST", "/invocations", body, headers))).head()
     assert exchange.status == 400
     assert_discreet((await exchange.reader.read()).decode())
-
-
-async def test_a_body_longer_than_its_content_length_says_is_cut_and_refused(server: ServerProcess) -> None:
-    body = json.dumps(run_input("hi")).encode()
-    sent = request("POST", "/invocations", body, ["Content-Length: 10"])
-    exchange = await (await HttpExchange.open(server.port, sent)).head()
-    assert exchange.status == 400
-    assert_discreet((await exchange.reader.read()).decode())
-
-
-# --- WebSocket ---
 
 
 async def test_a_frame_of_25_mb_ends_its_connection_as_too_big(server: ServerProcess) -> None:

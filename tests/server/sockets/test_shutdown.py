@@ -49,7 +49,6 @@ async def ws_to_the_end(port: int, text: str, started: Callable[[], None]) -> li
 
 
 async def ws_until_the_end(port: int, text: str, started: Callable[[], None]) -> list[Json]:
-    """Return the events of a run over a WebSocket that the client closes."""
     async with socket_to(port) as connection:
         await connection.send(json.dumps(run_input(text)))
         events = await receive_until(connection, is_text)
@@ -78,7 +77,6 @@ async def streams_at_sigterm(
 
 
 def assert_shut_down(events: list[Json]) -> None:
-    """Check that open text is closed and that the last event is the only terminal event and names the shutdown."""
     types = [event["type"] for event in events]
     assert types[0] == "RUN_STARTED"
     assert types[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
@@ -87,7 +85,6 @@ def assert_shut_down(events: list[Json]) -> None:
 
 
 async def stop_during_runs(agent: str, text: str) -> None:
-    """Start a server and stop it during 20 runs."""
     with ServerProcess(AGUI_AGENT=agent) as server:
         for events in await streams_at_sigterm(server, text):
             assert_shut_down(events)

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 
-import grpc
 import pytest
 
 from agui_container.engine.loop_monitor import BLOCKED_SECONDS
@@ -22,7 +21,6 @@ pytestmark = pytest.mark.wire
 
 TOKEN = planted("token")
 TOKEN_BASE64 = base64.urlsafe_b64encode(TOKEN.encode()).decode().rstrip("=")
-"""The same as browsers send it."""
 
 
 STARTS = """
@@ -58,7 +56,6 @@ def run_to_the_end(*command: str, **settings: str) -> tuple[int, str, str]:
 
 
 def start_with_each(settings: Iterable[str]) -> list[tuple[int, str, str]]:
-    """Start servers that cannot start. Return the status, standard output and standard error of each."""
     status, out, err = run_to_the_end(sys.executable, *WARNINGS, "-c", STARTS, *settings)
     assert (status, err) == (0, "")
     return [tuple(json.loads(line)) for line in out.splitlines()]
@@ -95,7 +92,6 @@ UNREACHABLE = {
         "AGUI_BUS: the bus at 127.0.0.1:1 failed: ConnectionError: Error 111 connecting to 127.0.0.1:1."
     ),
 }
-"""Unreachable stores and buses, with the error that stops the start."""
 
 
 def test_a_store_or_a_bus_that_cannot_be_reached_stops_the_start_with_one_line() -> None:
@@ -108,7 +104,6 @@ def test_a_store_or_a_bus_that_cannot_be_reached_stops_the_start_with_one_line()
 
 @pytest.fixture(scope="module")
 def json_server() -> Iterator[ServerProcess]:
-    """Return a server with the log format of the image."""
     with ServerProcess(AGUI_LOG_FORMAT="json") as server:
         yield server
 
@@ -141,35 +136,6 @@ async def test_every_log_line_is_one_json_object_and_says_nothing_secret(json_se
     failed = [line for line in lines if line.get("runId") == document["runId"]]
     assert {line["requestId"] for line in failed} == {"request-1"}
     assert any("VALIDATION_ERROR" in line["message"] for line in lines if line.get("requestId") == "two")
-
-
-async def test_no_level_and_no_agent_makes_libraries_log_tokens() -> None:
-    with ServerProcess(
-        AGUI_LOG_LEVEL="debug", AGUI_LOG_FORMAT="json", AGUI_AGENT="tests.server.sockets.verbose_agents:agent"
-    ) as server:
-        body = json.dumps(run_input(f"my password is {TOKEN}")).encode()
-        headers = [f"Content-Length: {len(body)}", f"Authorization: Bearer {TOKEN}", f"Cookie: session={TOKEN}"]
-        assert (await ask(server.port, request("POST", "/invocations", body, headers))).status == 200
-        protocols = ["base64UrlBearerAuthorization", f"base64UrlBearerAuthorization.{TOKEN_BASE64}"]
-        for options in ({"additional_headers": {"Authorization": f"Bearer {TOKEN}"}}, {"subprotocols": protocols}):
-            async with socket_to(server.port, f"/ws?token={TOKEN}", **options) as connection:
-                await connection.send(json.dumps(run_input(f"my password is {TOKEN}")))
-                while json.loads(await connection.recv())["type"] != "RUN_FINISHED":
-                    pass
-        await asyncio.to_thread(call_daemon, server.port)
-        server.stop()
-        written = "\n".join(server.log)
-    assert written.count("run finished") == 3
-    assert "a debug line" in written
-    assert TOKEN not in written
-    assert TOKEN_BASE64 not in written
-
-
-def call_daemon(port: int) -> None:
-    """Make a call over gRPC with a token. An empty request is valid."""
-    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-        status = channel.unary_unary("/kontekst.DaemonService/GetStatus")
-        status(b"", timeout=START_SECONDS, metadata=[("authorization", f"Bearer {TOKEN}")])
 
 
 async def test_an_agent_that_blocks_the_event_loop_is_named_in_the_log_and_a_platform_that_freezes_is_not() -> None:

@@ -10,7 +10,6 @@ from mcp.server.apps import Apps, ResourceCsp
 from mcp.server.mcpserver import MCPServer
 
 APPS_SERVER = {"name": "apps", "command": sys.executable, "args": [__file__]}
-"""This server, as an entry of ``AGUI_MCP_SERVERS``."""
 
 PAGES = Path(__file__).with_name("apps")
 

@@ -79,12 +79,7 @@ def chromium() -> str:
 
 
 class PageServer:
-    """A server that listens on the same port whenever it is started. By default it serves the built-in assistant.
-
-    Args:
-        module: what Python runs, with the argument ``serve``.
-        settings: environment variables.
-    """
+    """A server that listens on the same port whenever it is started. By default it serves the built-in assistant."""
 
     def __init__(self, module: str = "agui_container", **settings: str) -> None:
         port = free_port()
@@ -94,18 +89,15 @@ class PageServer:
         self._process: ServerProcess | None = None
 
     def start(self) -> None:
-        """Start it, and wait until it listens."""
         self._process = ServerProcess(self._command, **self._settings)
 
     def kill(self) -> None:
-        """End it without a last word."""
         if self._process is not None:
             self._process.kill()
 
 
 @contextmanager
 def serve_page(module: str = "agui_container", **settings: str) -> Iterator[PageServer]:
-    """A server until the end of the block."""
     server = PageServer(module, **settings)
     server.start()
     try:
@@ -148,7 +140,6 @@ class Complaints:
         return [text for text in self.texts if not any(part in text for part in self.expected)]
 
     def clear(self) -> None:
-        """Forget the errors of one user."""
         self.texts.clear()
         self.expected.clear()
 
@@ -170,7 +161,6 @@ class User:
 
     @property
     def messages(self) -> Locator:
-        """Messages of the user."""
         return self.conversation.get_by_role("article", name="You", exact=True)
 
     def expect_complaints(self, *parts: str) -> None:
@@ -190,7 +180,6 @@ class User:
         self.expect_complaints(*NO_NETWORK)
 
     async def open_tab(self, address: str) -> "User":
-        """Open an address in another tab."""
         other = User(await self.page.context.new_page(), self.complaints)
         await other.page.goto(address)
         return other
@@ -203,7 +192,6 @@ class User:
             await self.composer.press("Enter")
 
     async def reads(self, text: str) -> None:
-        """Wait until the conversation has this text."""
         await expect(self.conversation).to_contain_text(text)
 
     async def answer(self) -> str:
@@ -211,7 +199,6 @@ class User:
         return (await self.conversation.locator(".markdown").inner_text()).strip()
 
     async def is_done(self) -> None:
-        """Wait until the run has ended."""
         await expect(self.page.get_by_role("button", name="Send", exact=True)).to_be_visible()
         await expect(self.conversation).to_have_attribute("aria-busy", "false")
 
@@ -219,7 +206,6 @@ class User:
         await self.page.get_by_role("button", name=name, exact=True).click()
 
     async def inspect(self, tab: str) -> None:
-        """Open a tab of the inspector."""
         await self.press("Inspector")
         await self.page.get_by_role("tab", name=tab).click()
 
@@ -245,12 +231,10 @@ class User:
 
     @property
     def threads(self) -> Locator:
-        """The list of threads."""
         return self.page.get_by_role("navigation", name="Threads")
 
     @property
     def items(self) -> Locator:
-        """Conversations in the list."""
         return self.threads.get_by_role("listitem")
 
     async def gets_focus(self) -> None:
@@ -273,5 +257,4 @@ class User:
         return at_end
 
     def call(self, name: str) -> Locator:
-        """A tool call in the conversation."""
         return self.conversation.locator(f"[data-call='{name}']").last

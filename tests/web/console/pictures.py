@@ -24,37 +24,31 @@ async def say(user: User, *texts: str) -> None:
 
 
 async def start(user: User) -> None:
-    """A new chat with suggestions."""
     await expect(user.page.get_by_label("Suggestions")).to_be_visible()
 
 
 async def approval(user: User) -> None:
-    """A call that waits for a decision, below earlier turns."""
     await say(user, "think about rain", "delegate what time is it in Europe/Berlin")
     await user.say("calculate 2*(3+4)")
     await expect(user.page.get_by_role("region", name="Approval of calculate")).to_be_visible()
 
 
 async def events(user: User) -> None:
-    """The event log."""
     await say(user, "delegate what time is it in Europe/Berlin", "stream 40")
     await user.inspect("Events")
 
 
 async def trace(user: User) -> None:
-    """The trace of a turn with a subagent."""
     await say(user, "delegate wait 1")
     await user.inspect("Trace")
 
 
 async def state(user: User) -> None:
-    """A shared state with two changes."""
     await say(user, "state")
     await user.inspect("State")
 
 
 async def markdown(user: User) -> None:
-    """Text with a table, code and formulas."""
     await say(user, "markdown")
     await expect(user.conversation.locator(".hljs-keyword").first).to_be_visible()
     await expect(user.conversation.locator("math").first).to_be_visible()
@@ -77,7 +71,6 @@ SCRIPTED: dict[str, tuple[ViewportSize, Prepare]] = {
 
 
 async def take(browser: Browser, url: str, name: str, size: ViewportSize, prepare: Prepare) -> None:
-    """Take one picture."""
     is_phone = size == MOBILE
     context = await browser.new_context(
         viewport=size,
@@ -97,7 +90,6 @@ async def take(browser: Browser, url: str, name: str, size: ViewportSize, prepar
 
 
 async def main() -> None:
-    """Take all pictures."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         for pictures, settings in (

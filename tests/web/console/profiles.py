@@ -20,8 +20,6 @@ NEW_USER = """(wire) => {
 
 
 class Profile:
-    """One browser profile."""
-
     def __init__(self, context: BrowserContext, empty: Page) -> None:
         self.context = context
         self._empty = empty
@@ -42,7 +40,6 @@ class Profile:
         return user
 
     async def leave(self) -> None:
-        """Close the tabs of the user."""
         for page in self.context.pages:
             if page is not self._empty:
                 await page.close()

@@ -90,18 +90,15 @@ async def agent(input: ag.RunAgentInput, ctx: RunContext) -> Script:
 
 
 async def greet(_input: ag.RunAgentInput, _ctx: RunContext) -> Script:
-    """Say hello."""
     yield "Hello."
 
 
 async def markdown(_input: ag.RunAgentInput, _ctx: RunContext) -> Script:
-    """All that Markdown has."""
     for word in MARKDOWN.split(" "):
         yield word + " "
 
 
 async def wide(_input: ag.RunAgentInput, ctx: RunContext) -> Script:
-    """A call and a subagent with long names, and a table with many columns."""
     call, subagent = ctx.new_id(), ctx.new_id()
     yield ag.ToolCallStartEvent(tool_call_id=call, tool_call_name="mcp__documents__search_everything_and_everywhere")
     yield ag.ToolCallEndEvent(tool_call_id=call)
@@ -115,7 +112,6 @@ async def wide(_input: ag.RunAgentInput, ctx: RunContext) -> Script:
 
 
 async def hostile(_input: ag.RunAgentInput, _ctx: RunContext) -> Script:
-    """Text that wants to run, or to be loaded."""
     yield HOSTILE
 
 
@@ -124,14 +120,12 @@ RELEASED: list[asyncio.Event] = []
 
 
 async def until_released() -> None:
-    """Wait for a run of ``release`` that begins later."""
     released = asyncio.Event()
     RELEASED.append(released)
     await released.wait()
 
 
 async def slowly(_input: ag.RunAgentInput, _ctx: RunContext) -> Script:
-    """Twenty words, and twenty more after a run of ``release``."""
     for number in range(40):
         if number == 20:
             await until_released()
@@ -140,21 +134,18 @@ async def slowly(_input: ag.RunAgentInput, _ctx: RunContext) -> Script:
 
 
 async def release(_input: ag.RunAgentInput, _ctx: RunContext) -> Script:
-    """Let the runs that wait go on."""
     for released in RELEASED:
         released.set()
     yield "They go on."
 
 
 async def ask(input: ag.RunAgentInput, ctx: RunContext) -> Script:
-    """A question with a schema."""
     question = ag.Interrupt(id=ctx.new_id(), reason="order", message="Where to?", response_schema=QUESTION)
     outcome = ag.RunFinishedInterruptOutcome(interrupts=[question])
     yield ag.RunFinishedEvent(thread_id=input.thread_id, run_id=input.run_id, outcome=outcome)
 
 
 async def steps(_input: ag.RunAgentInput, ctx: RunContext) -> Script:
-    """Two steps and an activity."""
     progress = ctx.new_id()
     content: dict[str, object] = {"query": "tea", "done": 0, "total": 4}
     yield ag.StepStartedEvent(step_name="search")
@@ -169,7 +160,6 @@ async def steps(_input: ag.RunAgentInput, ctx: RunContext) -> Script:
 
 
 async def state(_input: ag.RunAgentInput, _ctx: RunContext) -> Script:
-    """A state, and two changes of it."""
     yield ag.StateSnapshotEvent(snapshot={"items": ["tea"], "city": {"name": "Berlin", "size": 3}})
     yield ag.StateDeltaEvent(
         delta=[
@@ -180,13 +170,11 @@ async def state(_input: ag.RunAgentInput, _ctx: RunContext) -> Script:
 
 
 async def flood(_input: ag.RunAgentInput, _ctx: RunContext) -> Script:
-    """Deltas as fast as they can be made."""
     for number in range(FAST_DELTAS):
         yield f"flood {number}. "
 
 
 async def large(_input: ag.RunAgentInput, _ctx: RunContext) -> Script:
-    """A state of some megabytes."""
     rows = [{"id": number, "text": "x" * 480} for number in range(STATE_BYTES // 500)]
     yield ag.StateSnapshotEvent(snapshot={"rows": rows})
     yield ag.StateDeltaEvent(delta=[{"op": "replace", "path": "/rows/5/text", "value": "changed"}])
@@ -194,13 +182,11 @@ async def large(_input: ag.RunAgentInput, _ctx: RunContext) -> Script:
 
 
 async def consent(_input: ag.RunAgentInput, _ctx: RunContext) -> Script:
-    """Ask the user to follow a link."""
     ask_for_consent("https://login.example/authorize")
     yield ""
 
 
 async def forged_consent(_input: ag.RunAgentInput, _ctx: RunContext) -> Script:
-    """Ask the user to follow a link that runs a script."""
     ask_for_consent("javascript:window.attacked=7")
     yield ""
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import httpx
 import pytest
 from fastapi import FastAPI
-from starlette.routing import Mount
 
 from agui_container.main import build_app
 from agui_container.settings import Settings, SettingsError
@@ -106,15 +105,6 @@ async def test_chunks_are_kept_for_ever_and_everything_else_is_asked_for_again(c
 )
 async def test_nothing_but_the_files_of_the_page_is_served(client: httpx.AsyncClient, path: str) -> None:
     assert (await client.get(path)).status_code == 404
-
-
-async def test_the_page_works_behind_a_path_prefix() -> None:
-    outer = FastAPI(routes=[Mount("/agents/tea", build_app(Settings()))])
-    async with visiting(outer) as client:
-        page = await client.get("/agents/tea/")
-        assert page.status_code == 200
-        for address in re.findall(r'(?:src|href)="([^"]*)"', page.text):
-            assert (await client.get(f"/agents/tea/{address}")).status_code == 200
 
 
 async def test_there_is_no_page_where_it_is_turned_off() -> None:

@@ -31,8 +31,8 @@ from agui_container.agents.frameworks.translation import awaits_client, check_ev
 from agui_container.agents.gate.approval import RESPONSE_SCHEMA, TOOL_CALL, clip_arguments
 from agui_container.agents.gate.calls import ApprovalAnswer
 from agui_container.ports import RunContext, thread_key
+from agui_container.ports.agent import maybe_aclosing
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.aclosing import maybe_aclosing
 
 NAMES_THREAD = (CustomEvent, StateDeltaEvent, StateSnapshotEvent)
 

@@ -36,7 +36,7 @@ from agui_container.agents.frameworks.adapter import AdapterSource, call_questio
 from agui_container.agents.frameworks.per_thread import PerThread
 from agui_container.agents.frameworks.translation import TOOL_FAILED
 from agui_container.ports import RunContext, current_run
-from agui_container.runtime.aclosing import maybe_aclosing
+from agui_container.ports.agent import maybe_aclosing
 from agui_core.turns import calls_of
 
 Entity: TypeAlias = Agent | Team

@@ -12,7 +12,7 @@ from ag_ui_claude_sdk import ClaudeAgentAdapter
 
 from agui_container.agents.frameworks.adapter import AdapterSource
 from agui_container.ports import RunContext
-from agui_container.runtime.aclosing import maybe_aclosing
+from agui_container.ports.agent import maybe_aclosing
 
 
 def wrap(source: object, _: str) -> AdapterSource:

@@ -54,10 +54,10 @@ from agui_container.agents.frameworks.translation import (
     filter_answers,
     own_input,
 )
+from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Item, RunContext, thread_key
+from agui_container.ports.agent import maybe_aclosing
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.aclosing import maybe_aclosing
-from agui_container.runtime.log_values import format_fields
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -243,9 +243,6 @@ class GraphAgent(Struct, frozen=True):
             named = {interrupt.id for interrupt in waiting.questions}
             answers = join_answers(filter_answers(input.resume or (), named, ctx), waiting.interrupts)
         messages = [message for message in input.messages if not waiting.is_deferred(message)]
-        has_new_messages = not {message.id for message in messages} <= waiting.known_ids
-        if input.resume and not answers and not waiting.interrupts and not has_new_messages:
-            return  # The interrupts were answered before. Without a new message the graph would start over.
         own = input.model_copy(update={"resume": list(answers) or None, "messages": messages})
         request = own_input(own, ctx, waiting.known_ids)
         async with maybe_aclosing(check_events(adapter.run(request), ctx)) as events:

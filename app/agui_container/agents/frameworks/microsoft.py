@@ -18,7 +18,7 @@ from agent_framework_ag_ui import AgentFrameworkAgent
 
 from agui_container.agents.frameworks.adapter import AdapterSource
 from agui_container.ports import RunContext
-from agui_container.runtime.aclosing import maybe_aclosing
+from agui_container.ports.agent import maybe_aclosing
 
 
 def wrap(source: SupportsAgentRun | AgentFrameworkAgent, _: str) -> AdapterSource:

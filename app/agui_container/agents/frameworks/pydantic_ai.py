@@ -23,8 +23,8 @@ from pydantic_ai.ui.ag_ui._utils import INTERRUPT_ID_PREFIX
 from agui_container.agents.as_agent import AgentLoadError
 from agui_container.agents.frameworks.translation import awaits_client, check_events, filter_answers
 from agui_container.ports import Agent, Item, RunContext
+from agui_container.ports.agent import maybe_aclosing
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.aclosing import maybe_aclosing
 from agui_core.turns import unanswered_in_last_turn, with_results
 
 

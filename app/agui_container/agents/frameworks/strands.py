@@ -20,9 +20,9 @@ from strands.multiagent import MultiAgentBase
 
 from agui_container.agents.frameworks.per_thread import PerThread
 from agui_container.agents.frameworks.translation import TOOL_FAILED, awaits_client, check_events, own_input
+from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Item, RunContext, RunInterrupted, thread_key
-from agui_container.runtime.aclosing import maybe_aclosing
-from agui_container.runtime.log_values import format_fields
+from agui_container.ports.agent import maybe_aclosing
 
 logger = logging.getLogger(__name__)
 

@@ -29,11 +29,11 @@ from ag_ui.core import (
 )
 
 from agui_container.agents.gate.approval import answers_by_interrupt, warn_of_unknown
+from agui_container.log_values import format_fields
 from agui_container.ports import RunContext
+from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.tool import for_models
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.aclosing import maybe_aclosing
-from agui_container.runtime.log_values import format_fields
 from agui_core.turns import (
     NO_RESULT,
     IndexedCall,

@@ -18,11 +18,11 @@ from pydantic_core import to_json
 
 from agui_container.agents.gate.calls import ApprovalAnswer, CallNote, ModelToolCall, parse_arguments
 from agui_container.agents.gate.toolbox import DECLINED
+from agui_container.log_values import format_fields
 from agui_container.ports import CallRules, PolicyDecision, RunContext, ToolError
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.field_errors import field_errors
 from agui_container.protocol.parser import read_forwarded_prop
-from agui_container.runtime.log_values import format_fields
 
 TOOL_CALL = "tool_call"
 """AG-UI's reason for the interrupt of a tool call (docs, concepts/interrupts). Clients show buttons for it."""

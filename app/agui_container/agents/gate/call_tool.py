@@ -43,11 +43,11 @@ from agui_container.ports import (
     ToolSource,
     interrupts_of,
 )
+from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.call_slots import MAX_CALLS_AT_WORK
 from agui_container.ports.store import Store
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.protocol.strict_json import json_text
-from agui_container.runtime.aclosing import maybe_aclosing
 from agui_core.transcript import FAILED
 
 UNSTORED = Journal(keeps_events=False)
@@ -86,6 +86,8 @@ class AgentWithTools(Struct, frozen=True):
         journal, tools = await self.journal.open(input, ctx), tuple(ctx.tools.values())
         toolbox = await gather_tools(tools, self.sources, input.tools or (), self.monotonic, journal.ctx)
         gate = ToolGate(toolbox, journal, input)
+        if journal.has_thread:
+            gate.refuse_lost_answers()
         end = await gate.start()
         if end is not None:
             yield end

@@ -20,11 +20,11 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticSerializationError, to_json
 
 from agui_container.conversation.questions import TURN_NOTE, question_note_id
+from agui_container.log_values import format_fields
 from agui_container.ports import Suspension, ToolContent, ToolError
 from agui_container.ports.records import ThreadNote
 from agui_container.ports.tool import MAX_REASON
 from agui_container.protocol.strict_json import json_text, parse_finite_json, without_large_integers
-from agui_container.runtime.log_values import format_fields
 from agui_core.transcript import DECISION, DENIED, FAILED
 
 logger = logging.getLogger(__name__)

@@ -32,9 +32,9 @@ from agui_container.agents.gate.calls import CallNote, denied_result, failed_res
 from agui_container.agents.gate.journal import TurnJournal
 from agui_container.agents.gate.toolbox import DECLINED, Toolbox
 from agui_container.conversation.stored_parts import CUT_OFF
+from agui_container.log_values import format_fields
 from agui_container.ports import Permission, RunContext, Suspension
 from agui_container.protocol.errors import AppError
-from agui_container.runtime.log_values import format_fields
 from agui_core.turns import (
     IndexedCall,
     calls_of,
@@ -43,7 +43,6 @@ from agui_core.turns import (
     is_awaiting_client,
     last_turn,
     latest_calls,
-    open_calls,
     with_settled_calls,
 )
 
@@ -91,10 +90,10 @@ class ToolGate:
         decided = {note.id: note for note in await self._apply_all(decisions)}
         calls = [decided.get(note.id, note) for note in self.journal.calls]
         self.journal.add(calls)
-        self._settled = {note.id: note for note in calls if self._is_in_history(note, decided)}
-        for result in self.new_results:
-            if result.tool_call_id not in decided:
-                self.ctx.emit(result_event(result))
+        self._settled = {self._id_of(note): note for note in calls if self._is_in_history(note, decided)}
+        for note in self._settled.values():
+            if note.id not in decided:
+                self._send_result(note)
         waiting = [note for note in calls if not note.is_settled]
         if self.journal.is_cancelled_by(is_rejected=self._has_rejection(decisions, decided)):
             return await self._cancel(waiting)
@@ -108,16 +107,14 @@ class ToolGate:
         return finish_event(self.ctx, interrupts)
 
     def refuse_lost_answers(self) -> None:
-        """Log answers to unknown interrupts, which are ignored. Refuse one to a call that no longer waits.
+        """Refuse answers to unknown interrupts. Beside a new message of the user, log and ignore them.
 
-        Such a call has expired, made room for others, or is lost: the history ends with a call of the server that has
-        no result and no note, or there is no history. It may be cancelled. The run must not end as if it had been run.
+        Such an interrupt has expired, was settled long ago, or is lost. It may be cancelled. The run must not end as if
+        a call had been run.
         """
         unknown = self.journal.unknown_answers
-        known = {note.id for note in self.journal.calls} | self.toolbox.client.keys()
-        lost = [call for call in open_calls(self._messages) if known.isdisjoint((call.id, call.function.name))]
         for at, entry in enumerate(self._request.resume or ()):
-            if entry in unknown and entry.status != "cancelled" and (lost or not self._messages):
+            if entry in unknown and entry.status != "cancelled" and not self.journal.is_asked_anew:
                 text = "this interrupt no longer waits for an answer, and nothing was run; cancel it to go on."
                 raise refused(f"resume.{at}.interruptId: {text}")
         warn_of_unknown(unknown, self.ctx)
@@ -234,8 +231,10 @@ class ToolGate:
 
     def history(self) -> list[Message]:
         """Return the messages with the settled calls, and their results right after them."""
-        results = [(note, self._result_of(note)) for note in self._settled.values()]
-        settled = {note.id: (note.call.to_message_call(), result) for note, result in results if result is not None}
+        settled = {}
+        for id_, note in self._settled.items():
+            if (result := self._result_of(note)) is not None:
+                settled[id_] = (replace(note.call, id=id_).to_message_call(), result)
         return with_settled_calls(self._messages, settled) if settled else list(self._messages)
 
     def _is_in_history(self, note: CallNote, decided: Collection[str]) -> bool:
@@ -252,9 +251,13 @@ class ToolGate:
         """Return the tool message of a call, with the id of the caller's own one; None for an open call."""
         if note.result is None:
             return None
-        call = self._known.get(note.id)
-        id_ = f"result-{note.id}" if call is None or call.number == 1 else f"result-{note.id}-{call.number}"
-        return note.result.to_message(call.results[0].id if call and call.results else id_, note.id)
+        call, call_id = self._known.get(note.id), self._id_of(note)
+        id_ = f"result-{call_id}" if call is None or call.number == 1 else f"result-{call_id}-{call.number}"
+        return note.result.to_message(call.results[0].id if call and call.results else id_, call_id)
+
+    def _id_of(self, note: CallNote) -> str:
+        """Return the id that a call has in the history."""
+        return self._known[note.id].call.id if note.id in self._known else note.id
 
     def _is_new(self, result: ToolMessage) -> bool:
         call = self._known.get(result.tool_call_id)

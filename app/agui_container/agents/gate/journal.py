@@ -27,7 +27,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 
-from ag_ui.core import Interrupt, ResumeEntry, RunAgentInput, ToolMessage
+from ag_ui.core import Interrupt, Message, ResumeEntry, RunAgentInput, ToolMessage, UserMessage
 from msgspec import Struct, field
 
 from agui_container.agents.gate.approval import answers_by_interrupt
@@ -43,6 +43,7 @@ from agui_container.agents.gate.calls import (
 )
 from agui_container.conversation.questions import journal_kind
 from agui_container.conversation.stored_parts import CUT_OFF
+from agui_container.log_values import format_fields
 from agui_container.ports import RunContext
 from agui_container.ports.records import ThreadKey, ThreadNote
 from agui_container.ports.store import (
@@ -52,9 +53,6 @@ from agui_container.ports.store import (
     wait_for_store,
 )
 from agui_container.protocol.errors import AppError
-from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.memory_notes import MemoryNotes
-from agui_core.turns import ends_with_question
 
 NOT_STARTED = "Error: this call was cancelled before it was started."
 
@@ -65,6 +63,24 @@ The store holds it for twice as long. In the second half it can be cancelled, an
 """
 
 logger = logging.getLogger(__name__)
+
+
+class MemoryNotes:
+    """``NoteStore`` in memory, without limits, for an assistant outside of a server. Any thread exists."""
+
+    def __init__(self) -> None:
+        self._notes: dict[ThreadKey, dict[tuple[str, str], ThreadNote]] = {}
+
+    async def notes(self, thread: ThreadKey, *kinds: str) -> Sequence[ThreadNote]:
+        return [note for note in self._notes.get(thread, {}).values() if note.kind in kinds]
+
+    async def put_notes(self, thread: ThreadKey, notes: Sequence[ThreadNote]) -> bool:
+        self._notes.setdefault(thread, {}).update({(note.kind, note.id): note for note in notes})
+        return True
+
+    async def settle_note(self, thread: ThreadKey, note: ThreadNote) -> bool:
+        stored = self._notes.get(thread, {}).get((note.kind, note.id))
+        return stored is not None and not stored.is_settled and await self.put_notes(thread, [note])
 
 
 class Journal(Struct, frozen=True):
@@ -91,7 +107,7 @@ class Journal(Struct, frozen=True):
     async def load(self, ctx: RunContext) -> list[Note]:
         thread, kind = self.scope_of(ctx)
         with store_errors_as_app_errors():
-            return load_notes(await wait_for_store(lambda: self.store.notes(thread, kind)), self.now())
+            return load_notes(await wait_for_store(lambda: self.store.notes(thread, kind), ctx.run_id), self.now())
 
     def scope_of(self, ctx: RunContext) -> tuple[ThreadKey, str]:
         """Return the client's thread, with which the notes of the run's agent are deleted, and their kind."""
@@ -106,7 +122,9 @@ class TurnJournal:
         ctx: the context of the run, with the demands of the turn.
         calls: calls of this turn and settled calls of earlier ones: the settled ones first, each in order of creation.
         is_new: True if the run begins the turn.
-        is_over: True if the run only repeats answers of a turn that has ended.
+        is_over: True if the run only repeats or cancels answers of turns that have ended.
+        is_asked_anew: True if the user asks something new in this run.
+        has_thread: True if the store has messages of the thread. If not, the agent may know questions that are lost.
         id: id of the turn.
         unknown_answers: entries of ``resume`` that answer nothing that the journal knows.
     """
@@ -115,14 +133,18 @@ class TurnJournal:
         entries, stored = request.resume or (), next((note for note in notes if isinstance(note, TurnNote)), None)
         answered = {each.id: note.is_settled for note in notes for each in note.interrupts}
         waits = not all(answered.values())
-        self.is_new = begins_turn(request, ctx, waits=waits)
+        deciding = [entry.status for entry in entries if not answered.get(entry.interrupt_id, True)]
+        is_abandoned = all(status == "cancelled" for status in deciding) if deciding else not waits
+        self.has_thread = not all(ctx.turn.is_new(message.id) for message in request.messages)
+        self.is_asked_anew = is_asked_anew(request, ctx)
+        self.is_new = self.is_asked_anew and is_abandoned
         self.ctx = ctx if self.is_new else with_demands_of(stored, request, ctx)
         self._journal = journal
         self._stored = None if stored is None or stored.is_ended else stored
         self._is_stored = not self.is_new and (self._stored is not None or waits)
         self.id = self._stored.turn if self._stored is not None and self._is_stored else ctx.run_id
-        repeated = [answered[entry.interrupt_id] for entry in entries if entry.interrupt_id in answered]
-        self.is_over = bool(repeated) and all(repeated) and not self._is_stored
+        is_old = bool(entries) and all(answered.get(entry.interrupt_id, self.has_thread) for entry in entries)
+        self.is_over = is_old and not (self._is_stored or brings(request, ctx, UserMessage, ToolMessage))
         self.unknown_answers = [entry for entry in entries if entry.interrupt_id not in answered]
 
         self.calls = sorted((note for note in notes if isinstance(note, CallNote)), key=lambda it: not it.is_settled)
@@ -145,8 +167,9 @@ class TurnJournal:
 
     @property
     def answers(self) -> Sequence[ResumeEntry]:
-        """The answers to the agent's own questions, those to unknown ones included."""
-        return [*(note.entry for note in self._questions if note.entry is not None), *self.unknown_answers]
+        """The answers to the agent's own questions, and those to questions that only the agent may know."""
+        unknown = () if self.has_thread else self.unknown_answers
+        return [*(note.entry for note in self._questions if note.entry is not None), *unknown]
 
     def is_cancelled_by(self, *, is_rejected: bool) -> bool:
         """Return True if the turn ends as cancelled, because a call is rejected or an own question is cancelled."""
@@ -193,7 +216,7 @@ class TurnJournal:
         thread, kind = self._journal.scope_of(self.ctx)
         record = ThreadNote(kind, note.id, dump_note(note), until or self._until, is_settled=True)
         with store_errors_as_app_errors():
-            return await wait_for_store(lambda: self._journal.store.settle_note(thread, record))
+            return await wait_for_store(lambda: self._journal.store.settle_note(thread, record), self.ctx.run_id)
 
     async def load_call(self, call_id: str) -> CallNote | None:
         notes = await self._journal.load(self.ctx)
@@ -231,9 +254,9 @@ class TurnJournal:
             self.ctx.background(self._put_logged([(undone, until)]))
         return undone
 
-    async def reopen(self, note: CallNote) -> None:
-        """Store new questions of a claimed call."""
-        await self._put([(note, self._until)])
+    async def reopen(self, note: CallNote) -> bool:
+        """Store new questions of a call. Return True if the thread exists."""
+        return await self._put([(note, self._until)])
 
     # --- the end of the run ---
 
@@ -293,16 +316,16 @@ class TurnJournal:
         kept = [*((note, until) for note in notes), *((note, self.time_after(2)) for note in past)]
         await self._put([*kept, *dropped])
 
-    async def _put(self, notes: Collection[tuple[Note, float | None]]) -> None:
-        """Store notes, each with the time at which it expires, in one write."""
+    async def _put(self, notes: Collection[tuple[Note, float | None]]) -> bool:
+        """Store notes, each with the time at which it expires, in one write. Return True if the thread exists."""
         thread, kind = self._journal.scope_of(self.ctx)
         records = [
             ThreadNote(kind, note.id, dump_note(note), until, is_settled=note.is_settled and bool(note.interrupts))
             for note, until in notes
         ]
-        if records:
-            with store_errors_as_app_errors():
-                await wait_for_store(lambda: self._journal.store.put_notes(thread, records))
+        with store_errors_as_app_errors():
+            put = partial(self._journal.store.put_notes, thread, records)
+            return not records or await wait_for_store(put, self.ctx.run_id)
 
     async def _put_logged(self, notes: Collection[tuple[Note, float | None]]) -> None:
         try:
@@ -334,16 +357,16 @@ def ended(note: Note) -> Note:
     return replace(note, is_over=True) if isinstance(note, QuestionNote) else note
 
 
-def begins_turn(request: RunAgentInput, ctx: RunContext, *, waits: bool) -> bool:
-    """Return True if the run begins a new turn: the user asks something new, and no question waits or is answered.
+def is_asked_anew(request: RunAgentInput, ctx: RunContext) -> bool:
+    """Return True if the run brings a message of the user, or calls a skill."""
+    props = request.forwarded_props
+    return (isinstance(props, Mapping) and "skill" in props) or brings(request, ctx, UserMessage)
 
-    A message alone settles no question, and a question that is cancelled is not answered.
-    """
-    entries, messages, props = request.resume or (), request.messages, request.forwarded_props
-    if any(entry.status != "cancelled" for entry in entries) or (waits and not entries):
-        return False
-    is_skill = isinstance(props, Mapping) and "skill" in props
-    return is_skill or (ends_with_question(messages) and ctx.turn.is_new(messages[-1].id))
+
+def brings(request: RunAgentInput, ctx: RunContext, *kinds: type[Message]) -> bool:
+    """Return True if the last message is new to the thread, and of one of these kinds."""
+    last = request.messages[-1] if request.messages else None
+    return isinstance(last, kinds) and ctx.turn.is_new(last.id)
 
 
 def with_demands_of(turn: TurnNote | None, request: RunAgentInput, ctx: RunContext) -> RunContext:

@@ -26,6 +26,7 @@ from agui_container.agents.gate.calls import (
     parse_arguments,
     result_event,
 )
+from agui_container.log_values import format_fields
 from agui_container.ports import (
     CallRules,
     Permission,
@@ -45,7 +46,6 @@ from agui_container.ports import (
 )
 from agui_container.ports.notices import TOOLS_UNAVAILABLE
 from agui_container.protocol.encoder import encode_whole
-from agui_container.runtime.log_values import format_fields
 from agui_container.telemetry import ToolCall
 from agui_core.expander import IllegalEvent
 from agui_core.transcript import DURATION

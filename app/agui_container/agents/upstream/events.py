@@ -16,8 +16,8 @@ from ag_ui.core import BaseEvent, Event, EventType
 from msgspec import Struct, field
 from pydantic import TypeAdapter, ValidationError
 
+from agui_container.log_values import format_fields
 from agui_container.ports import RunContext
-from agui_container.runtime.log_values import format_fields
 
 EVENT: TypeAdapter[BaseEvent] = TypeAdapter(Event)
 KNOWN = frozenset(each.value for each in EventType)

@@ -15,12 +15,12 @@ import httpx
 from ag_ui.core import BaseEvent, RunAgentInput, RunErrorEvent, RunFinishedEvent, RunStartedEvent
 from httpx_sse import EventSource, SSEError
 
+from agui_client.agentcore import SESSION_HEADER
 from agui_container.agents.upstream import UpstreamOptions
-from agui_container.agents.upstream.agentcore import SESSION_HEADER
 from agui_container.agents.upstream.events import EventReader, UpstreamFault
+from agui_container.log_values import format_fields
 from agui_container.ports import RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.log_values import format_fields
 
 CONNECT_SECONDS = 10.0
 REDIRECTS = 5

@@ -18,10 +18,10 @@ from msgspec import Struct
 from agui_container.agents.run_limits import check_tokens
 from agui_container.assistant.model_turn import ModelTurn
 from agui_container.conversation.tokens import CountedMessage, MessageTokenCounter, parts_of, texts_of
+from agui_container.log_values import format_fields
 from agui_container.ports import Model, Prompt, RunContext
+from agui_container.ports.agent import maybe_aclosing
 from agui_container.protocol.errors import AppError
-from agui_container.runtime.aclosing import maybe_aclosing
-from agui_container.runtime.log_values import format_fields
 from agui_container.telemetry import ModelCall
 from agui_core.transcript import has_failed
 from agui_core.turns import calls_of

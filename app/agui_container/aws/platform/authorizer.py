@@ -29,7 +29,7 @@ from agui_container.aws.platform.errors import PlatformError, PlatformRefusal
 from agui_container.aws.platform.headers import USER_ID
 from agui_container.engine.clocks import SystemClock
 from agui_container.protocol.errors import AppError
-from agui_container.runtime.addresses import is_loopback
+from agui_container.settings import is_loopback
 
 SERVICE = "bedrock-agentcore"
 ALGORITHM = "AWS4-HMAC-SHA256"

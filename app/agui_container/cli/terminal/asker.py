@@ -8,14 +8,14 @@ Rules:
 """
 
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.history import History
 from prompt_toolkit.input.typeahead import clear_typeahead, store_typeahead
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import Output
 
@@ -47,7 +47,7 @@ class Asker:
         """Return the first of the keys that is pressed. ``keys`` says what each one means."""
         bindings = KeyBindings()
         for key in keys:
-            bindings.add(key)(_exit_with(key))
+            bindings.add(key)(lambda event: event.app.exit(result=event.data))
         bindings.add("<any>")(lambda _: None)
         legend = "  ".join(f"[{key}] {meaning}" for key, meaning in keys.items())
         answers: PromptSession[str] = PromptSession(output=self._output)
@@ -75,7 +75,3 @@ class Asker:
         """Leave the keyboard to another program."""
         with self._input.detach(), self._input.cooked_mode():
             yield
-
-
-def _exit_with(key: str) -> Callable[[KeyPressEvent], None]:
-    return lambda event: event.app.exit(result=key)

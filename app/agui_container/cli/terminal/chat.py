@@ -1,4 +1,4 @@
-"""The chat: read a message, show the agent's turn, ask what it asks, until the input ends.
+"""The chat: read a message or a slash command, show the agent's turn, ask what it asks, until the input ends.
 
 Rule: an error of a turn is shown and ends only that turn. Ctrl-C cancels the run and never the program; the next one
 leaves a run that the server does not end.
@@ -6,72 +6,116 @@ leaves a run that the server does not end.
 
 import asyncio
 import mimetypes
+import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from ag_ui.core import Interrupt
+from ag_ui.core import AgentCapabilities, Interrupt
+from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.history import FileHistory
 
-from agui_client import AgentClientError, Approval, Decision, SessionStatus
-from agui_container.cli.failure import error_text
-from agui_container.cli.signals import ctrl_c_calls, ended_by_ctrl_c, is_cancelled
+from agui_client import AgentClientError, Approval, Decision, Session, SessionStatus
+from agui_client.rendering import markdown
+from agui_container.cli.export import as_json, export
+from agui_container.cli.failure import CommandFailed, error_text
+from agui_container.cli.signals import ctrl_c_calls
+from agui_container.cli.target import AT_ONCE, Target
 from agui_container.cli.terminal import questions
 from agui_container.cli.terminal.asker import Asker
-from agui_container.cli.terminal.chat_state import ChatState, LastConversation
-from agui_container.cli.terminal.slash_commands import SlashCompleter, is_slash_command, run_slash_command
+from agui_container.cli.terminal.files import LastConversation, ServerFiles
+from agui_container.cli.terminal.screen import Screen
+
+NAME = re.compile(r"/[\w-]*(\s|$)")
+"""The begin of a slash command. A path, which a terminal pastes for a dropped file, has a second slash."""
 
 SENT_TYPES = ("image/", "audio/", "video/", "application/pdf")
 """Beginnings of the media types that are sent with a message."""
 
+KEYS = "Alt-Enter begins a new line, Ctrl-C cancels the run, Ctrl-D ends the chat. A path sends the file."
+
 
 class Chat:
-    """A chat at a terminal."""
+    """A chat with one server. Raises ``ValueError`` if its URL or session cannot be right."""
 
-    def __init__(self, state: ChatState) -> None:
-        self._state = state
-        self._screen = state.screen
-        self._asker = Asker(FileHistory(str(state.files.history)), SlashCompleter(state))
+    def __init__(self, target: Target, files: ServerFiles, screen: Screen) -> None:
+        self._target, self._files, self._screen = target, files, screen
+        self._session = Session(target.url, **target.options)
+        self._capabilities: AgentCapabilities | None = None
+        self._forwarded_props: dict[str, object] = {}
+        self._listed: list[str] = []
+        """Ids of the threads that were listed last, which the user opens by their numbers."""
 
-    async def run(self) -> None:
-        """Chat until the input ends."""
-        if self._state.session.status is SessionStatus.AGENT_TURN or self._state.session.interrupts:
-            await self._answer()  # the run of a thread that is continued
-        while True:
+        summaries = {name: command.summary for name, command in SLASH_COMMANDS.items()}
+        completer = WordCompleter(self._words, meta_dict=summaries, sentence=True)
+        self._asker = Asker(FileHistory(str(files.history)), completer)
+
+    async def run(self, thread_id: str | None) -> None:
+        """Chat until the input ends. Raises ``AgentClientError`` if the server cannot be reached at once."""
+        try:
+            await self._greet(thread_id)
+            if self._session.status is SessionStatus.AGENT_TURN or self._session.interrupts:
+                await self._answer()  # the run of a thread that is continued
+            with suppress(EOFError):
+                while True:
+                    await self._read()
+        finally:
+            await self._session.aclose()
+
+    async def _greet(self, thread_id: str | None) -> None:
+        options = self._target.options.copy()
+        options["retry"] = AT_ONCE
+        async with Session(self._target.url, **options) as session:
+            self._capabilities = await session.capabilities()
+        identity = self._capabilities.identity if self._capabilities else None
+        self._screen.note(f"{(identity and identity.name) or self._target.name}. /help lists the commands.")
+        if thread_id is not None:
             try:
-                line = await self._asker.message()
-                if is_slash_command(line):
-                    await ended_by_ctrl_c(run_slash_command(self._state, line))
-                elif line.strip():
-                    await self._send(line)
-            except EOFError:
-                return
-            except KeyboardInterrupt:
-                continue
+                await self.open_thread(thread_id)
             except AgentClientError as error:
-                self._screen.error(error_text(error))
-            except OSError as error:
-                self._screen.error(f"{error.filename} cannot be read: {error.strerror}.")
+                self._screen.error(f"The thread {thread_id} cannot be continued: {error_text(error)}")
+
+    async def _read(self) -> None:
+        """Read a line and do what it says. Raises ``EOFError`` at the end of the input."""
+        try:
+            line = await self._asker.message()
+            if NAME.match(line):
+                command = asyncio.create_task(self._run_command(line), name="slash command")
+                with ctrl_c_calls(command.cancel):
+                    await asyncio.wait({command})
+                if not command.cancelled():
+                    command.result()
+            elif line.strip():
+                await self._send(line)
+        except KeyboardInterrupt:
+            pass
+        except AgentClientError as error:
+            self._screen.error(error_text(error))
+        except OSError as error:
+            self._screen.error(f"{error.filename} cannot be read: {error.strerror}.")
+
+    # --- turns --------------------------------------------------------------------------------------------------------
 
     async def _send(self, text: str) -> None:
-        state = self._state
-        if state.session.status is SessionStatus.AGENT_TURN:  # a run that was left, or whose connection was lost
-            await state.load_thread(state.session.thread_id)
+        if self._session.status is SessionStatus.AGENT_TURN:  # a run that was left, or whose connection was lost
+            await self._load_thread(self._session.thread_id)
             await self._answer()
-        if state.session.status is SessionStatus.AGENT_TURN:
+        if self._session.status is SessionStatus.AGENT_TURN:
             self._screen.error("The message was not sent, because a run of this conversation has not ended.")
             return
         files = files_in(text)
         for file in files:
             self._screen.note(f"Sent with {file.name}, {file.stat().st_size:,} bytes.")
-        state.session.send_text(text, files=files, forwarded_props=state.forwarded_props)
-        state.files.last = LastConversation(state.session.thread_id, state.target.options.get("session_id"))
+        self._session.send_text(text, files=files, forwarded_props=self._forwarded_props)
+        self._files.last = LastConversation(self._session.thread_id, self._target.options.get("session_id"))
         await self._answer()
 
     async def _answer(self) -> None:
         """Show the agent's turn. A message that the server has refused is taken back."""
+        turn = asyncio.create_task(self._run_turn(), name="turn of the agent")
         cancels: list[asyncio.Task[None]] = []
 
         def cancel() -> None:
@@ -81,24 +125,18 @@ class Chat:
             self._screen.note("The run is cancelled. Ctrl-C leaves it if it does not end.")
             cancels.append(asyncio.create_task(self._cancel(), name="cancel of a run"))
 
-        with self._asker.typing_ahead():
-            turn = asyncio.create_task(self._run(), name="turn of the agent")
-            try:
-                with ctrl_c_calls(cancel):
-                    await turn
-            except asyncio.CancelledError:
-                if is_cancelled():
-                    raise
-                self._screen.error("The run was left. It may continue at the server.")
-            except AgentClientError as error:
-                self._screen.error("\n".join(filter(None, [error_text(error), self._state.target.read_log()])))
-            finally:
-                for task in cancels:
-                    task.cancel()
-                await asyncio.gather(*cancels, return_exceptions=True)
-        self._state.session.withdraw()
+        with self._asker.typing_ahead(), ctrl_c_calls(cancel):
+            await asyncio.wait({turn})
+            for task in cancels:
+                task.cancel()
+            await asyncio.gather(*cancels, return_exceptions=True)
+        self._session.withdraw()
+        if turn.cancelled():
+            self._screen.error("The run was left. It may continue at the server.")
+        else:
+            turn.result()
 
-    async def _run(self) -> None:
+    async def _run_turn(self) -> None:
         async def decide(approval: Approval) -> Decision | None:
             with self._asking(), suppress(KeyboardInterrupt, EOFError):
                 return await questions.decide(approval, self._asker, self._screen)
@@ -109,7 +147,7 @@ class Chat:
                 return await questions.fill(interrupt, self._asker, self._screen)
 
         async with self._screen.turn() as show:
-            await self._state.session.run(on_event=show, on_approval=decide, on_interrupt=fill)
+            await self._session.run(on_event=show, on_approval=decide, on_interrupt=fill)
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
@@ -119,9 +157,136 @@ class Chat:
 
     async def _cancel(self) -> None:
         try:
-            await self._state.session.cancel()
+            await self._session.cancel()
         except AgentClientError as error:
             self._screen.error(error_text(error))
+
+    # --- slash commands -----------------------------------------------------------------------------------------------
+
+    async def _run_command(self, line: str) -> None:
+        name, _, argument = line.strip().partition(" ")
+        command = SLASH_COMMANDS.get(name)
+        if command is None:
+            self._screen.error(f"There is no command {name}: /help lists them.")
+        elif command.argument and not command.argument.startswith("[") and not argument:
+            self._screen.error(f"This command needs an argument: {name} {command.argument}")
+        else:
+            await command.run(self, argument.strip())
+
+    def _words(self) -> list[str]:
+        """Return the lines that the Tab key completes."""
+        models = (f"/model {name}" for name in self._models)
+        return [*SLASH_COMMANDS, *models, *(f"/open {thread_id}" for thread_id in self._listed)]
+
+    @property
+    def _models(self) -> Sequence[str]:
+        named = ((self._capabilities.custom if self._capabilities else None) or {}).get("models")
+        return [str(name) for name in named] if isinstance(named, list) else []
+
+    async def _continue_in(self, session: Session) -> None:
+        await self._session.aclose()
+        self._session = session
+
+    async def _load_thread(self, thread_id: str) -> None:
+        """Continue a thread as the server has it."""
+        await self._continue_in(await Session.from_id(thread_id, url=self._target.url, **self._target.options))
+
+    async def show_help(self, _: str) -> None:
+        rows = {f"{name} {command.argument}".rstrip(): command.summary for name, command in SLASH_COMMANDS.items()}
+        width = max(map(len, rows))
+        self._screen.note("\n".join(f"{shown:{width}}  {summary}" for shown, summary in rows.items()))
+        self._screen.note(KEYS)
+
+    async def begin_thread(self, _: str) -> None:
+        await self._continue_in(Session(self._target.url, **self._target.options))
+        self._screen.note("A new conversation begins.")
+
+    async def list_threads(self, _: str) -> None:
+        listed = await self._session.command("threads.list")
+        found = listed.get("threads")
+        threads = [thread for thread in found if isinstance(thread, Mapping)] if isinstance(found, list) else []
+        self._listed = [str(thread["threadId"]) for thread in threads]
+        rows = [f"{at:3}. {thread.get('title') or thread['threadId']}" for at, thread in enumerate(threads, 1)]
+        if listed.get("next") is not None:
+            rows.append("There are older ones: agui threads list SERVER")
+        self._screen.note("\n".join(rows) or "There are no threads.")
+
+    async def open_thread(self, argument: str) -> None:
+        is_number = argument.isdigit() and 1 <= int(argument) <= len(self._listed)
+        await self._load_thread(self._listed[int(argument) - 1] if is_number else argument)
+        self._screen.markdown(markdown(self._session.messages))
+
+    async def fork_thread(self, argument: str) -> None:
+        try:
+            forked = await self._session.fork(int(argument or -1))
+        except (ValueError, IndexError):
+            last = len(self._session.messages) - 1
+            self._screen.error(f"There is no message {argument}: messages are numbered from 0 to {last}.")
+            return
+        await self._continue_in(forked)
+        self._screen.note(f"The conversation continues in the copy {forked.thread_id}.")
+
+    async def rename_thread(self, argument: str) -> None:
+        await self._session.rename(argument or None)
+
+    async def choose_model(self, argument: str) -> None:
+        if argument and argument in self._models:
+            self._forwarded_props["model"] = argument
+        elif argument:
+            self._screen.error(f"The server offers no model {argument}.")
+        current = self._forwarded_props.get("model")
+        rows = [f"{'*' if name == current else ' '} {name}" for name in self._models]
+        self._screen.note("\n".join(rows) or "The server lets nobody choose a model.")
+
+    async def toggle_reasoning(self, _: str) -> None:
+        self._screen.shows_reasoning = not self._screen.shows_reasoning
+        self._screen.note(f"Reasoning is shown {'in full' if self._screen.shows_reasoning else 'as one line'}.")
+
+    async def show_usage(self, _: str) -> None:
+        used = self._session.usage
+        rows = [f"{it.model or 'model'}: {it.input_tokens or 0} in, {it.output_tokens or 0} out" for it in used]
+        self._screen.note("\n".join(rows) or "No tokens were reported.")
+
+    async def show_state(self, _: str) -> None:
+        self._screen.markdown(f"```json\n{as_json(self._session.state)}\n```")
+
+    async def export_thread(self, argument: str) -> None:
+        name = re.sub(r"[^\w-]+", "-", self._session.thread_id)  # a server or another client may have chosen the id
+        path = Path(argument or f"{name}.md").expanduser()  # noqa: ASYNC240 - it looks nothing up
+        try:
+            export(self._session, path)
+        except CommandFailed as error:
+            self._screen.error(error.message)
+        else:
+            self._screen.note(f"Written to {path}.")
+
+    async def end(self, _: str) -> None:
+        raise EOFError
+
+
+class SlashCommand(NamedTuple):
+    """A command. ``argument`` is shown in the list of commands. One without brackets must be given."""
+
+    run: Callable[[Chat, str], Awaitable[None]]
+    summary: str
+    argument: str = ""
+
+
+SLASH_COMMANDS = {
+    "/help": SlashCommand(Chat.show_help, "list the commands"),
+    "/new": SlashCommand(Chat.begin_thread, "begin a new conversation"),
+    "/threads": SlashCommand(Chat.list_threads, "list the threads of the server"),
+    "/open": SlashCommand(Chat.open_thread, "continue a thread", "NUMBER|ID"),
+    "/fork": SlashCommand(Chat.fork_thread, "continue with a copy up to a message", "[NUMBER]"),
+    "/rename": SlashCommand(Chat.rename_thread, "give the thread a title", "[TITLE]"),
+    "/model": SlashCommand(Chat.choose_model, "choose a model, or list them", "[NAME]"),
+    "/reasoning": SlashCommand(Chat.toggle_reasoning, "show reasoning in full, or as one line"),
+    "/usage": SlashCommand(Chat.show_usage, "show the tokens of this conversation"),
+    "/state": SlashCommand(Chat.show_state, "show the shared state"),
+    "/export": SlashCommand(Chat.export_thread, "write the conversation as Markdown, or as .json", "[FILE]"),
+    "/quit": SlashCommand(Chat.end, "end the chat"),
+}
+"""The commands by their names, in the order of ``/help``."""
 
 
 def files_in(text: str) -> list[Path]:

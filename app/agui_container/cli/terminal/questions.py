@@ -18,8 +18,8 @@ from referencing.exceptions import Unresolvable
 
 from agui_client import DECLINE, Approval, Decision, Declined
 from agui_client.interrupts import ELICITATION
-from agui_container.cli.control_characters import without_controls
 from agui_container.cli.export import as_json
+from agui_container.cli.failure import without_controls
 from agui_container.cli.signals import ctrl_c_calls
 from agui_container.cli.terminal.asker import Asker
 from agui_container.cli.terminal.screen import Screen
@@ -56,27 +56,26 @@ async def decide(approval: Approval, asker: Asker, screen: Screen) -> Decision |
                 return None
         try:
             return approval.edit(await edit(approval.arguments or {}, asker))
-        except (click.ClickException, ValueError) as error:
-            screen.error(error.format_message() if isinstance(error, click.ClickException) else str(error))
+        except click.ClickException as error:
+            screen.error(error.format_message())
 
 
 async def edit(arguments: dict[str, object], asker: Asker) -> dict[str, object]:
     """Open arguments in ``$EDITOR``, which gets Ctrl-C.
 
     Raises:
-        ClickException: the editor fails.
-        ValueError: the text has not changed, or has no arguments.
+        ClickException: the editor fails, or the text has not changed or has no arguments.
     """
     with ctrl_c_calls(lambda: None), asker.lent():
         text = await asyncio.to_thread(click.edit, as_json(arguments), extension=".json")
     if text is None:
-        raise ValueError("The arguments are as they were.")
+        raise click.ClickException("The arguments are as they were.")
     try:
         edited = json.loads(text)
     except ValueError as error:
-        raise ValueError(f"This is no JSON: {error}") from None
+        raise click.ClickException(f"This is no JSON: {error}") from None
     if not isinstance(edited, dict):
-        raise ValueError("The arguments must be a JSON object.")  # noqa: TRY004 - of the person, not of the program
+        raise click.ClickException("The arguments must be a JSON object.")
     return edited
 
 

@@ -1,16 +1,38 @@
-"""A conversation on a terminal: Markdown that is drawn while it arrives, spinners, indentation.
+"""A conversation on a terminal: Markdown that is drawn while it arrives, reasoning, tool calls, and notes.
 
-Rule: complete output is printed once, for good, and scrolls away as any output does. Only items that still change are
-drawn again, ``FRAMES`` times a second whatever the number of events.
+Rules:
+
+- Complete output is printed once, for good, and scrolls away as any output does. Only items that still change are drawn
+  again, ``FRAMES`` times a second whatever the number of events.
+- No text of an agent keeps its control characters.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from textwrap import indent
 from time import monotonic
+from typing import TypeVar
 
-from ag_ui.core import BaseEvent
+from ag_ui.core import (
+    ActivitySnapshotEvent,
+    BaseEvent,
+    ReasoningMessageContentEvent,
+    ReasoningMessageEndEvent,
+    ReasoningMessageStartEvent,
+    StepStartedEvent,
+    SubagentErrorEvent,
+    SubagentFinishedEvent,
+    SubagentStartedEvent,
+    TextMessageContentEvent,
+    TextMessageEndEvent,
+    TextMessageStartEvent,
+    ToolCallArgsEvent,
+    ToolCallEndEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+)
 from markdown_it import MarkdownIt
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
@@ -19,8 +41,9 @@ from rich.padding import Padding
 from rich.segment import Segment
 from rich.text import Text
 
-from agui_container.cli.control_characters import without_controls
-from agui_container.cli.terminal.turn import Item, ItemKind, ShownTurn
+from agui_container.cli.failure import without_controls
+from agui_core.plaintext import text_of
+from agui_core.transcript import DENIED, DURATION, FAILED
 
 FRAMES = 10
 """Drawings in one second."""
@@ -39,8 +62,97 @@ SPARE_ROWS = 3
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
+ItemOfTurn = TypeVar("ItemOfTurn", bound="Item")
+
 BLOCKS = MarkdownIt("commonmark").enable("table")
 BLOCKS.core.ruler.disable("inline")
+
+
+@dataclass
+class Item:
+    """Something that a turn shows.
+
+    Attributes:
+        depth: number of subagents around it.
+        pieces: its text, or the arguments of a call as JSON text, as far as they have arrived.
+        seconds: how long it has taken, once it has finished.
+    """
+
+    depth: int
+    pieces: list[str] = field(default_factory=list)
+    began: float = field(default_factory=monotonic)
+    seconds: float = 0.0
+    is_finished: bool = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    def finish(self) -> None:
+        self.seconds, self.is_finished = monotonic() - self.began, True
+
+    def drawn(self) -> RenderableType:
+        """Return a note. The other items draw themselves."""
+        return Text(f"• {self.text}", style="cyan")
+
+
+class Answer(Item):
+    """A text of the agent. Its complete blocks are printed before it has finished."""
+
+    def drawn(self) -> RenderableType:
+        text = self.text.strip("\n")
+        is_long = len(text) > MARKDOWN_CHARS and not self.is_finished
+        return Text(text[-MARKDOWN_CHARS:]) if is_long else Markdown(text)
+
+    def take_complete(self) -> "Answer":
+        """Take the complete blocks. A block is complete once another one has begun after it."""
+        text = self.text
+        starts = [token.map[0] for token in BLOCKS.parse(text) if token.map and token.level == 0]
+        lines = text.split("\n")
+        at = len(lines) if self.is_finished else starts[-1] if len(starts) > 1 else 0
+        self.pieces = ["\n".join(lines[at:])]
+        return replace(self, pieces=["\n".join(lines[:at])], is_finished=True)
+
+
+@dataclass
+class Reasoning(Item):
+    """Reasoning, in full or as one line."""
+
+    is_full: bool = False
+
+    def drawn(self) -> RenderableType:
+        text, summary = self.text if self.is_full else "", f"Thought for {self.seconds:.1f} s"
+        if not self.is_finished:
+            text, summary = "\n".join(self.text.rstrip().splitlines()[-3:]), "Thinking…"
+        return Text(f"{summary}\n{text}".rstrip(), style="dim italic")
+
+
+@dataclass
+class Call(Item):
+    """A tool call. A finished one without a result waits for somebody."""
+
+    name: str = ""
+    result: str | None = None
+    has_failed: bool = False
+
+    def take_result(self, event: ToolCallResultEvent) -> None:
+        self.finish()
+        facts = event.metadata or {}
+        if isinstance(measured := facts.get(DURATION), int):
+            self.seconds = measured / 1000
+        self.has_failed = bool(facts.get(FAILED) or facts.get(DENIED))
+        self.result = without_controls(text_of(event.content))
+
+    def drawn(self) -> RenderableType:
+        arguments = self.text if len(self.text) <= ARGUMENT_CHARS else f"{self.text[:ARGUMENT_CHARS]}…"
+        line = Text.assemble((self.name, "bold"), f" {arguments}")
+        if not self.is_finished:
+            return Text.assemble(f"{spinner()} ", line)
+        if self.result is None:
+            return Text.assemble("◌ ", line, (" waits", "yellow"))
+        mark = ("✗ ", "red") if self.has_failed else ("✓ ", "green")
+        result = indent(clipped(self.result.rstrip()), "  ")
+        return Text.assemble(mark, line, (f"  {self.seconds:.1f} s", "dim"), ("\n" if result else "") + result)
 
 
 class Screen:
@@ -53,8 +165,10 @@ class Screen:
     def __init__(self, console: Console | None = None) -> None:
         self.shows_reasoning = False
         self._console = console or Console()
-        self._turn = ShownTurn(monotonic)
         self._live: Live | None = None
+        self._items: list[Item] = []
+        self._open: dict[tuple[str, str], Item] = {}
+        self._depths: dict[str, int] = {}
 
     def markdown(self, text: str) -> None:
         self._console.print(Markdown(without_controls(text)))
@@ -64,7 +178,6 @@ class Screen:
         self._console.print(Text(without_controls(text), style="dim"))
 
     def error(self, text: str) -> None:
-        """Show what went wrong."""
         self._console.print(Text(without_controls(text), style="red"))
 
     @asynccontextmanager
@@ -73,7 +186,7 @@ class Screen:
         self._begin()
         drawing = asyncio.create_task(self._draw_frames(), name="drawing of a turn")
         try:
-            yield self._turn.feed
+            yield self._feed
         finally:
             self._end()
             drawing.cancel()
@@ -89,15 +202,66 @@ class Screen:
         finally:
             self._begin()
 
+    # --- events -------------------------------------------------------------------------------------------------------
+
+    def _feed(self, event: BaseEvent) -> None:
+        """Take in an event. Events that show nothing change nothing."""
+        depth = self._depths.get(getattr(event, "subagent_run_id", None) or "", 0)
+        key = key_of(event)
+        match event, self._open.get(key):
+            case TextMessageStartEvent(role="assistant"), _:
+                self._open[key] = self._add(Answer(depth))
+            case ReasoningMessageStartEvent(), _:
+                self._open[key] = self._add(Reasoning(depth, is_full=self.shows_reasoning))
+            case ToolCallStartEvent(), _:
+                self._open[key] = self._add(Call(depth, name=without_controls(event.tool_call_name)))
+            case TextMessageContentEvent() | ReasoningMessageContentEvent() | ToolCallArgsEvent(), Item() as item:
+                item.pieces.append(without_controls(event.delta))
+            case ToolCallEndEvent(), Item() as item:
+                item.began = monotonic()
+            case TextMessageEndEvent() | ReasoningMessageEndEvent(), Item():
+                self._open.pop(key).finish()
+            case ToolCallResultEvent(), Call() as call:
+                del self._open[key]
+                # An approval may have ended the turn in between, and printed the call.
+                (self._add(replace(call)) if call.is_finished else call).take_result(event)
+            case _:
+                self._feed_note(event, depth)
+
+    def _feed_note(self, event: BaseEvent, depth: int) -> None:
+        match event:
+            case StepStartedEvent():
+                self._note(depth, event.step_name)
+            case ActivitySnapshotEvent(activity_type="mcp-apps", content={"serverId": server}):
+                self._note(depth, f"There is an app of {server}. The chat page shows it.")
+            case ActivitySnapshotEvent():
+                self._note(depth, event.activity_type)
+            case SubagentStartedEvent():
+                depth = self._depths.get(event.parent_subagent_run_id or "", 0)
+                self._depths[event.subagent_run_id] = depth + 1
+                self._note(depth, f"{event.name}: {event.description}" if event.description else event.name)
+            case SubagentFinishedEvent():
+                self._depths.pop(event.subagent_run_id, None)
+            case SubagentErrorEvent():
+                self._note(self._depths.pop(event.subagent_run_id, 1), f"failed: {event.message}")
+
+    def _note(self, depth: int, text: str) -> None:
+        self._add(Item(depth, [without_controls(text)], is_finished=True))
+
+    def _add(self, item: ItemOfTurn) -> ItemOfTurn:
+        self._items.append(item)
+        return item
+
     # --- drawing ------------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        self._live = Live(self, console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
+        self._live = Live(self, console=self._console, auto_refresh=False, transient=True)
         self._live.start()
 
     def _end(self) -> None:
         """Print everything, and leave no rows that change."""
-        self._turn.end()
+        for item in self._items:
+            item.is_finished = True
         self._draw()
         if self._live is not None:
             self._live.stop()
@@ -117,69 +281,35 @@ class Screen:
             self._live.refresh()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        lines = console.render_lines(Group(*self._unfinished()), options, pad=False)
+        unfinished = [indented(item) for item in self._items] or [Text(spinner())]
+        lines = console.render_lines(Group(*unfinished), options, pad=False)
         for line in lines[-max(options.size.height - SPARE_ROWS, 1) :]:
             yield from line
             yield Segment.line()
 
     def _final(self) -> Iterator[RenderableType]:
         """Take what does not change any more."""
-        while (item := self._turn.pop_finished()) is not None:
-            if item.kind is ItemKind.TEXT:
-                yield from self._final_text(item, item.text)
-            else:
-                yield self._drawn(item)
-        if self._turn.items and (first := self._turn.items[0]).kind is ItemKind.TEXT:
-            complete, rest = split_blocks(first.text)
-            first.pieces = [rest]
-            yield from self._final_text(first, complete)
-
-    def _final_text(self, item: Item, text: str) -> Iterator[RenderableType]:
-        if text := text.strip("\n"):
-            yield indented(item, Markdown(text))
-            yield ""
-
-    def _unfinished(self) -> Iterator[RenderableType]:
-        if not self._turn.items:
-            yield Text(spinner())
-        for item in self._turn.items:
-            if item.kind is ItemKind.TEXT:
-                text = item.text
-                is_long = len(text) > MARKDOWN_CHARS
-                yield indented(item, Text(text[-MARKDOWN_CHARS:]) if is_long else Markdown(text))
-            else:
-                yield self._drawn(item)
-
-    def _drawn(self, item: Item) -> RenderableType:
-        """Return an item that is no text, finished or not."""
-        match item.kind:
-            case ItemKind.CALL:
-                return indented(item, drawn_call(item))
-            case ItemKind.NOTE:
-                return indented(item, Text(f"• {item.text}", style="cyan"))
-        text, summary = item.text, f"Thought for {item.seconds:.1f} s"
-        if not item.is_finished:
-            text, summary = "\n".join(text.rstrip().splitlines()[-3:]), "Thinking…"
-        elif not self.shows_reasoning:
-            text = ""
-        return indented(item, Text(f"{summary}\n{text}".rstrip(), style="dim italic"))
+        while self._items:
+            item = self._items[0]
+            if isinstance(item, Answer) and (complete := item.take_complete()).text.strip("\n"):
+                yield indented(complete)
+                yield ""
+            elif item.is_finished and not isinstance(item, Answer):
+                yield indented(item)
+            if not item.is_finished:
+                return
+            del self._items[0]
 
 
-def indented(item: Item, content: RenderableType) -> RenderableType:
-    """Return the content of an item, indented by the subagents around it."""
-    return Padding(content, (0, 0, 0, INDENT * item.depth)) if item.depth else content
+def key_of(event: BaseEvent) -> tuple[str, str]:
+    """Return what identifies the item of an event about a text, reasoning or a call."""
+    call_id = getattr(event, "tool_call_id", None)
+    return event.type.partition("_")[0], getattr(event, "message_id", "") if call_id is None else call_id
 
 
-def split_blocks(text: str) -> tuple[str, str]:
-    """Return the complete blocks of a Markdown text that grows, and the rest.
-
-    A block is complete once another one has begun after it.
-    """
-    starts = [token.map[0] for token in BLOCKS.parse(text) if token.map and token.level == 0]
-    if len(starts) < 2:  # noqa: PLR2004 - the last block may grow
-        return "", text
-    lines = text.split("\n")
-    return "\n".join([*lines[: starts[-1]], ""]), "\n".join(lines[starts[-1] :])
+def indented(item: Item) -> RenderableType:
+    """Return a drawn item, indented by the subagents around it."""
+    return Padding(item.drawn(), (0, 0, 0, INDENT * item.depth)) if item.depth else item.drawn()
 
 
 def spinner() -> str:
@@ -187,21 +317,7 @@ def spinner() -> str:
     return SPINNER[int(monotonic() * FRAMES) % len(SPINNER)]
 
 
-def drawn_call(call: Item) -> Text:
-    """Return a call, with its result and how long it took. A finished call without a result waits for somebody."""
-    arguments = call.text if len(call.text) <= ARGUMENT_CHARS else f"{call.text[:ARGUMENT_CHARS]}…"
-    line = Text.assemble((call.name, "bold"), f" {arguments}")
-    if not call.is_finished:
-        return Text.assemble(f"{spinner()} ", line)
-    if call.result is None:
-        return Text.assemble("◌ ", line, (" waits", "yellow"))
-    mark = ("✗ ", "red") if call.has_failed else ("✓ ", "green")
-    head = Text.assemble(mark, line, (f"  {call.seconds:.1f} s", "dim"))
-    result = indent(clipped_result(call.result.rstrip()), "  ")
-    return Text.assemble(head, ("\n" if result else "") + result)
-
-
-def clipped_result(text: str) -> str:
+def clipped(text: str) -> str:
     """Return the begin of a result, and how much is left out."""
     shown = "".join(text[:RESULT_CHARS].splitlines(keepends=True)[:RESULT_LINES])
     return text if shown == text else f"{shown.rstrip()}\n… {len(text) - len(shown):,} more characters"

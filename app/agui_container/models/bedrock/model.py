@@ -14,6 +14,7 @@ from functools import partial
 
 from ag_ui.core import Tool as ToolSpec
 
+from agui_container.log_values import format_fields
 from agui_container.models.bedrock.client import BedrockClient, BedrockEvents
 from agui_container.models.bedrock.failures import StreamFault, model_failure
 from agui_container.models.bedrock.options import BedrockOptions
@@ -23,8 +24,7 @@ from agui_container.models.context_windows import known_window
 from agui_container.models.failures import ModelFailure, RetryPolicy, stream_with_retries
 from agui_container.ports import Delta, Prompt
 from agui_container.protocol.errors import ErrorCode
-from agui_container.runtime.daemon_threads import DaemonThreadPool, ThreadPoolBusy, ThreadStream
-from agui_container.runtime.log_values import format_fields
+from agui_container.threads import DaemonThreadPool, ThreadPoolBusy, ThreadStream
 
 logger = logging.getLogger(__name__)
 

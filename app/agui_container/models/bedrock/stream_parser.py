@@ -14,6 +14,7 @@ from typing import Any
 from ag_ui.core import TokenUsage
 from msgspec import Struct, field
 
+from agui_container.log_values import format_fields
 from agui_container.models.bedrock.failures import StreamFault
 from agui_container.models.bedrock.reasoning_signature import sign_redacted, sign_text
 from agui_container.ports import (
@@ -27,7 +28,6 @@ from agui_container.ports import (
     UsageDelta,
 )
 from agui_container.protocol.half_symbols import whole_text
-from agui_container.runtime.log_values import format_fields
 
 logger = logging.getLogger(__name__)
 

@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct
 
+from agui_container.log_values import format_fields
 from agui_container.models.context_windows import known_window
 from agui_container.models.failures import ModelFailure, RetryPolicy, stream_with_retries
 from agui_container.models.openai.opaque_fields import OpaqueFields
@@ -25,7 +26,6 @@ from agui_container.models.openai.stream_parser import ChatStreamParser
 from agui_container.models.tool_schemas import ProviderTools
 from agui_container.ports import Delta, Prompt
 from agui_container.protocol.errors import ErrorCode
-from agui_container.runtime.log_values import format_fields
 
 logger = logging.getLogger(__name__)
 

@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 from ag_ui.core import PROTOCOL_VERSION, EventType, RunAgentInput
 
 from agui_container.engine.engine import Engine
+from agui_container.log_values import format_fields
 from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
 from agui_container.protocols.conversation import following
 from agui_container.protocols.conversation.approvals import ApprovalDecision, Verdict, resume_entry
@@ -41,7 +42,6 @@ from agui_container.protocols.conversation.pending import (
 )
 from agui_container.protocols.conversation.translator import Cancellation, ClientConnection, Opening, Translator
 from agui_container.run.subscription import Subscription
-from agui_container.runtime.log_values import format_fields
 
 Request = TypeVar("Request")
 In = TypeVar("In")

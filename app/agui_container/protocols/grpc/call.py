@@ -20,6 +20,7 @@ from grpclib.exceptions import GRPCError
 from grpclib.server import Stream
 from h2.exceptions import ProtocolError
 
+from agui_container.log_values import format_fields
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Batch
@@ -27,8 +28,7 @@ from agui_container.protocols.conversation.events import Event, decoded_events
 from agui_container.protocols.grpc.messages import PREFIX, check_size, decode, decode_compressed
 from agui_container.protocols.grpc.options import GrpcOptions
 from agui_container.run.subscription import Subscription
-from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.offload import offload, offload_if_large
+from agui_container.threads import offload, offload_if_large
 from agui_container.web.authentication import server_url
 from agui_container.web.browser_policy import FOREIGN_ORIGIN, log_refused_page
 from agui_container.web.caller_middleware import NOT_FORWARDED, check_session, make_caller

@@ -32,9 +32,9 @@ from h2.frame_buffer import FrameBuffer
 from h2.settings import SettingCodes
 from hyperframe.frame import GoAwayFrame
 
+from agui_container.log_values import format_fields
 from agui_container.protocols.grpc.handover import HttpConnection
 from agui_container.protocols.grpc.http_request import Headers, HttpApplication, HttpRequest
-from agui_container.runtime.log_values import format_fields
 
 MAX_STREAMS = 100
 """Calls and requests that one connection may have open."""

@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.offload import LARGE_BYTES
+from agui_container.threads import LARGE_BYTES
 from agui_core.commands import MAX_ID
 
 PREFIX = Layout(">?I")

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from agui_container.imports import advice_for, missing_module
 from agui_container.web.authentication import CallerAuthentication
 
 KNOWN_GRPCLIB = "0.4"
@@ -15,10 +14,7 @@ KNOWN_GRPCLIB = "0.4"
 
 
 def grpc_fault() -> str | None:
-    """Return the reason why gRPC cannot be served, or None."""
-    missing = missing_module("grpc")
-    if missing is not None:
-        return f"the package {missing} is missing. {advice_for('grpc')}"
+    """Return the reason why the installed gRPC cannot be served, or None."""
     installed = version("grpclib")
     if ".".join(installed.split(".")[:2]) != KNOWN_GRPCLIB:
         return f"grpclib {installed} is not known, this server uses private names of {KNOWN_GRPCLIB}"

@@ -16,6 +16,7 @@ from grpclib.const import Cardinality
 from grpclib.const import Handler as Method
 
 from agui_container.engine.engine import Engine
+from agui_container.log_values import format_fields
 from agui_container.ports import EVERYBODY, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocols.gen.kontekst.kontekst_pb2 import (
@@ -26,7 +27,6 @@ from agui_container.protocols.gen.kontekst.kontekst_pb2 import (
 )
 from agui_container.protocols.grpc.call import Call, CallAdmission, method
 from agui_container.protocols.kontekst.options import KontekstOptions
-from agui_container.runtime.log_values import format_fields
 
 PROBE_SECONDS = 2.0
 """Seconds in which a model endpoint must accept a connection."""

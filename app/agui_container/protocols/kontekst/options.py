@@ -11,8 +11,8 @@ from msgspec import Struct
 from pydantic import SecretStr
 
 from agui_container.engine.engine import Engine
+from agui_container.log_values import mask_passwords
 from agui_container.protocol.parser import AGENT
-from agui_container.runtime.log_values import mask_passwords
 
 ASSISTANT = "assistant"
 """Agent that has a model and reports the tokens of its context."""

@@ -24,6 +24,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from agui_container.engine.engine import Engine
+from agui_container.log_values import format_fields
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadRecord, ThreadStatus
 from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
@@ -42,8 +43,7 @@ from agui_container.protocols.roboto.messages import (
 from agui_container.protocols.roboto.records import FACTS, Notes, as_notes, date_of, ids, read
 from agui_container.protocols.roboto.turns import SessionClient, SessionReader
 from agui_container.protocols.roboto.views import SessionView, digest, validation_error
-from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.offload import offload, offload_if_large
+from agui_container.threads import offload, offload_if_large
 from agui_container.web.browser_policy import route_path
 from agui_container.web.caller_middleware import caller_of
 from agui_container.web.error_responses import internal_error

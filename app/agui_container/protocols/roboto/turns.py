@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from agui_container.engine.engine import Engine
 from agui_container.engine.views import interrupt_view
+from agui_container.log_values import format_fields
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadDelta, ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.errors import AppError, clip_message
@@ -50,8 +51,7 @@ from agui_container.protocols.roboto.views import (
 )
 from agui_container.run.policy import NO_CONDITION, ThreadCondition
 from agui_container.run.subscription import Subscription
-from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.offload import offload, offload_if_large
+from agui_container.threads import offload, offload_if_large
 
 HOLD_SECONDS = 1.0
 """Seconds for which a poll waits for a change. A client looks at the time limit of its user only between polls."""

@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 
 from agui_container.engine.engine import Engine
+from agui_container.log_values import format_fields
 from agui_container.ports.records import ThreadKey
 from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
 from agui_container.protocols.conversation import following
@@ -33,7 +34,6 @@ from agui_container.protocols.roz.run_inputs import (
 )
 from agui_container.protocols.roz.server_messages import RozEncoder, struct_of
 from agui_container.protocols.roz.translator import RozTranslator, add, answers_of
-from agui_container.runtime.log_values import format_fields
 from agui_core.commands import FeedbackSentiment, ThreadsFeedback
 
 SessionCall = Call[pb.SessionRequest, pb.SessionResponse]

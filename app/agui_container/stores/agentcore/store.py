@@ -14,6 +14,7 @@ from agui_container.ports.records import (
     Busy,
     Change,
     Claim,
+    DayTokens,
     Ending,
     Exists,
     Page,
@@ -31,15 +32,13 @@ from agui_container.protocol.wire.envelope import Envelope
 from agui_container.stores.agentcore.histories import ThreadHistories
 from agui_container.stores.agentcore.service import CALL_SECONDS, MEMORY_ID, MemoryService
 from agui_container.stores.memory import MemoryStore
-from agui_container.stores.memory.data import Bounds
 
 
 class AgentCoreStore:
-    """A ``Store`` whose threads survive the process. Runs do not.
+    """A ``Store`` whose threads survive the process. Runs do not. An evicted thread is read again when it is needed.
 
     Args:
         memory_id: id or ARN of the memory.
-        bounds: limits of the data in memory. An evicted thread is read again when it is needed.
         call_seconds: limit of one call of the service, in seconds.
         now: returns the time in Unix seconds.
 
@@ -52,13 +51,13 @@ class AgentCoreStore:
     def __init__(
         self,
         memory_id: str,
-        bounds: Bounds | None = None,
         call_seconds: float = CALL_SECONDS,
         now: Callable[[], float] = time.time,
     ) -> None:
         if not MEMORY_ID.fullmatch(memory_id):
             raise ValueError("not the id of a memory")
-        self._memory = memory = MemoryStore(bounds, now)
+        self._now = now
+        self._memory = memory = MemoryStore(now)
         self._service = MemoryService(memory_id, call_seconds)
         self._histories = ThreadHistories(memory, self._service)
         self._locks: WeakValueDictionary[ThreadKey, asyncio.Lock] = WeakValueDictionary()
@@ -106,6 +105,13 @@ class AgentCoreStore:
         self._histories.defer_notes(run.thread, ending.change.notes)
         await self._memory.finish(run, replica, envelopes, ending)
         await self._histories.write_turn(run.thread, ending.ended_at, run.run_id, conversational=True)
+        if ending.tokens:
+            await self._service.add_tokens(run, ending, self._now())
+
+    async def tokens(self, owner: str) -> DayTokens:
+        """Return the tokens that all processes have written."""
+        now = self._now()
+        return DayTokens(await self._service.tokens(owner, now), now)
 
     # --- threads ---
 

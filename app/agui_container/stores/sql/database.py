@@ -1,17 +1,17 @@
 """Connections and transactions of one database.
 
-Rule: every read uses ``read_transaction`` and every write uses ``write_transaction``. Each has a timeout, and every
-error of a driver becomes ``StoreUnavailable``. Its text names the host or the file and the driver's reason, but never
-the statement, whose values are the conversation. A transaction runs to its end in a task of its own even if its caller
-is cancelled, because a statement that is cut off in SQLite's thread would keep the file locked. A read sees one
-snapshot. A write to SQLite takes the file's lock when it begins. The writes of one process queue for a lock here,
-because SQLite itself only polls for the file's lock.
+Rule: every method of the store is decorated with ``reads`` or ``writes``. Each has a timeout, and every error of a
+driver becomes ``StoreUnavailable``. Its text names the host or the file and the driver's reason, but never the
+statement, whose values are the conversation. A transaction runs to its end in a task of its own even if its caller is
+cancelled, because a statement that is cut off in SQLite's thread would keep the file locked. A read sees one snapshot.
+A write to SQLite takes the file's lock when it begins. The writes of one process queue for a lock here, because SQLite
+itself only polls for the file's lock.
 """
 
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
@@ -107,7 +107,8 @@ class Database:
         """Start ``work`` as a task. ``aclose`` waits for it."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._discard_task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(mark_retrieved)
         return task
 
     async def with_timeout(self, future: asyncio.Future[T]) -> T:
@@ -116,11 +117,6 @@ class Database:
         if not done:
             raise StoreUnavailable(f"{self._name} did not answer within {self._timeout:g} seconds")
         return future.result()
-
-    def _discard_task(self, task: asyncio.Task[object]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # marks it as retrieved, because the caller may have been cancelled
 
     @asynccontextmanager
     async def read_transaction(self) -> AsyncIterator[AsyncConnection]:
@@ -208,6 +204,12 @@ class Database:
         await self._engine.dispose()
 
 
+def mark_retrieved(future: asyncio.Future[T]) -> None:
+    """Mark an exception as retrieved, which asyncio would log otherwise: the caller may have been cancelled."""
+    if not future.cancelled():
+        future.exception()
+
+
 def file_id(file: Path) -> tuple[int, int] | None:
     """Return the device and the inode of a file, or None if there is no file."""
     try:
@@ -236,15 +238,31 @@ class DatabaseUser(Protocol):
 
 S = TypeVar("S", bound=DatabaseUser)
 
+Method = Callable[Concatenate[S, P], Coroutine[object, object, T]]
+Statements = Callable[Concatenate[S, AsyncConnection, P], Coroutine[object, object, T]]
+"""A method that gets the connection of its transaction."""
 
-def uncancellable(
-    method: Callable[Concatenate[S, P], Coroutine[object, object, T]],
-) -> Callable[Concatenate[S, P], Coroutine[object, object, T]]:
-    """Decorate a method so that it runs to its end even if its caller is cancelled."""
 
+def reads(method: Statements[S, P, T]) -> Method[S, P, T]:
+    """Decorate a method so that it reads in a transaction, to its end even if its caller is cancelled."""
+    return _in_transaction(method, Database.read_transaction)
+
+
+def writes(method: Statements[S, P, T]) -> Method[S, P, T]:
+    """Decorate a method so that it writes in a transaction, to its end even if its caller is cancelled."""
+    return _in_transaction(method, Database.write_transaction)
+
+
+def _in_transaction(
+    method: Statements[S, P, T], begin: Callable[[Database], AbstractAsyncContextManager[AsyncConnection]]
+) -> Method[S, P, T]:
     @wraps(method)
     async def run_to_end(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._database.run_to_end(method(self, *args, **kwargs))
+        async def run() -> T:
+            async with begin(self._database) as connection:
+                return await method(self, connection, *args, **kwargs)
+
+        return await self._database.run_to_end(run())
 
     return run_to_end
 

@@ -16,13 +16,12 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from agui_container.log_values import format_fields
 from agui_container.ports.records import RunKey, RunRecord
 from agui_container.ports.store import LeaseLost, StoreUnavailable
 from agui_container.protocol.wire.envelope import Envelope
-from agui_container.runtime.futures import mark_retrieved
-from agui_container.runtime.log_values import format_fields
 from agui_container.stores.page_tokens import unpersisted
-from agui_container.stores.sql.database import Database
+from agui_container.stores.sql.database import Database, mark_retrieved
 from agui_container.stores.sql.rows import IS_OPEN, RUN_FACTS, is_run, run_record
 from agui_container.stores.sql.schema import ENVELOPES, RUNS, digest_of
 

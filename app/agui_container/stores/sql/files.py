@@ -5,9 +5,10 @@ from collections.abc import Callable
 from typing import BinaryIO
 
 from sqlalchemy import delete, select
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agui_container.ports.files import File, FileHead
-from agui_container.stores.sql.database import Database, uncancellable
+from agui_container.stores.sql.database import Database, reads, writes
 from agui_container.stores.sql.schema import FILES, digest_of
 
 
@@ -18,8 +19,8 @@ class SqlFiles:
         self._database = database
         self._now = now
 
-    @uncancellable
-    async def put(self, owner: str, head: FileHead, content: BinaryIO) -> None:
+    @writes
+    async def put(self, connection: AsyncConnection, owner: str, head: FileHead, content: BinaryIO) -> None:
         row = {
             "digest": digest_of(owner, head.id),
             "file_id": head.id,
@@ -28,25 +29,22 @@ class SqlFiles:
             "created_at": self._now(),
             "data": content.read(),
         }
-        async with self._database.write_transaction() as connection:
-            await connection.execute(FILES.insert().values(row))
+        await connection.execute(FILES.insert().values(row))
 
-    async def get(self, owner: str, file_id: str) -> File | None:
+    @reads
+    async def get(self, connection: AsyncConnection, owner: str, file_id: str) -> File | None:
         query = select(FILES.c.file_id, FILES.c.name, FILES.c.mime_type, FILES.c.data)
-        async with self._database.read_transaction() as connection:
-            row = (await connection.execute(query.where(FILES.c.digest == digest_of(owner, file_id)))).one_or_none()
+        row = (await connection.execute(query.where(FILES.c.digest == digest_of(owner, file_id)))).one_or_none()
         return None if row is None else File(*row)
 
-    @uncancellable
-    async def delete(self, owner: str, file_id: str) -> bool:
-        async with self._database.write_transaction() as connection:
-            found = await connection.execute(delete(FILES).where(FILES.c.digest == digest_of(owner, file_id)))
+    @writes
+    async def delete(self, connection: AsyncConnection, owner: str, file_id: str) -> bool:
+        found = await connection.execute(delete(FILES).where(FILES.c.digest == digest_of(owner, file_id)))
         return found.rowcount == 1
 
-    @uncancellable
-    async def forget(self, before: float) -> None:
-        async with self._database.write_transaction() as connection:
-            await connection.execute(delete(FILES).where(FILES.c.created_at < before))
+    @writes
+    async def forget(self, connection: AsyncConnection, before: float) -> None:
+        await connection.execute(delete(FILES).where(FILES.c.created_at < before))
 
     async def aclose(self) -> None:
         """Do nothing: the store closes the database."""

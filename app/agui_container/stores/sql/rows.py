@@ -18,10 +18,10 @@ from agui_container.ports.records import (
     RunStatus,
     StoredMessage,
     ThreadKey,
+    ThreadNote,
     ThreadRecord,
     ThreadStatus,
 )
-from agui_container.stores.sql.notes import write_notes
 from agui_container.stores.sql.schema import MESSAGES, NOTES, RUNS, THREADS, digest_of, insert
 
 # --- threads ----------------------------------------------------------------------------------------------------------
@@ -190,3 +190,33 @@ async def _reorder(connection: AsyncConnection, thread: int, order: Sequence[str
     if moved:
         await connection.execute(TO_POSITION, moved)
     return True
+
+
+async def write_notes(connection: AsyncConnection, thread: int, notes: Sequence[ThreadNote]) -> None:
+    """Store notes of a locked thread. Each replaces an earlier one with the same kind and id."""
+    rows = [
+        {
+            "thread": thread,
+            "digest": digest_of(note.kind, note.id),
+            "kind": note.kind,
+            "note_id": note.id,
+            "data": note.data,
+            "until": note.until,
+            "settled": note.is_settled,
+            "message_id": note.message_id,
+            "message_digest": None if note.message_id is None else digest_of(note.message_id),
+        }
+        for note in notes
+    ]
+    if rows:
+        await connection.execute(_note_upsert(connection.dialect.name), rows)
+
+
+@cache
+def _note_upsert(dialect: str) -> Insert:
+    """Return the upsert of notes. It is built once, because ``excluded`` copies the table."""
+    new = insert(dialect, NOTES)
+    names = ("data", "until", "settled", "message_id", "message_digest")
+    return new.on_conflict_do_update(
+        index_elements=["thread", "digest"], set_={name: new.excluded[name] for name in names}
+    )

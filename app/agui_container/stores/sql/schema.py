@@ -6,7 +6,7 @@ JSON is stored as bytes.
 
 Rule: the database enforces the invariants: one active run per thread, one envelope per run and ``seq``, one message and
 one note per id. A ``*_revision`` column stores the thread's ``revision`` at which that part of it last changed.
-The scripts in ``migrations`` create the tables; a test compares both.
+The scripts in ``migrations`` change the tables of older databases to these.
 """
 
 import hashlib
@@ -201,6 +201,15 @@ NOTES = Table(
     UniqueConstraint("thread", "digest"),
     Index(None, "until"),
 )
+
+TOKENS = Table(
+    "tokens",
+    METADATA,
+    Column("digest", LargeBinary, primary_key=True),
+    Column("day", BigInteger, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+)
+"""Tokens of an owner's ended runs on the last day on which one of them had any. Days are counted from 1970."""
 
 FILES = Table(
     "files",

@@ -1,8 +1,8 @@
 """The store in a database, and the migration of an older database to the current schema.
 
 Rule: all parts share one ``Database``. All missing steps of a migration run in one transaction under one lock. If
-several replicas start at once, one of them migrates and the others find the work done. A released step never changes.
-``schema`` describes the result of all steps.
+several replicas start at once, one of them migrates and the others find the work done. A new database gets the tables
+of ``schema``, which are the result of all steps. A released step never changes.
 """
 
 import time
@@ -12,34 +12,14 @@ from pathlib import Path
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import Script, ScriptDirectory
-from sqlalchemy import URL, ColumnElement, Connection, Double, func, literal, text
+from sqlalchemy import URL, Connection, text
 
-from agui_container.ports.records import (
-    Begun,
-    Busy,
-    Claim,
-    Ending,
-    Exists,
-    Lease,
-    Page,
-    RunKey,
-    RunProgress,
-    RunRecord,
-    StoredMessage,
-    StoreWarning,
-    ThreadDelta,
-    ThreadKey,
-    ThreadNote,
-    ThreadRecord,
-)
-from agui_container.ports.store import PAGE, Delete, Fork, Merge, Rename, RunQuery, StoreUnavailable
-from agui_container.protocol.wire.envelope import Envelope
-from agui_container.stores.sql import runs
-from agui_container.stores.sql.database import Database, uncancellable
-from agui_container.stores.sql.envelopes import AppendBatcher
-from agui_container.stores.sql.notes import forget_notes, read_notes, settle, write_notes
-from agui_container.stores.sql.rows import lock_thread, number_of
-from agui_container.stores.sql.threads import edit_thread, read_messages, read_thread, read_threads
+from agui_container.ports.records import StoreWarning, ThreadKey
+from agui_container.ports.store import StoreUnavailable
+from agui_container.stores.sql.database import Database
+from agui_container.stores.sql.runs import SqlRuns
+from agui_container.stores.sql.schema import METADATA
+from agui_container.stores.sql.threads import SqlThreads
 
 STEPS = Path(__file__).with_name("migrations")
 
@@ -57,6 +37,9 @@ def upgrade(connection: Connection) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
     steps = ScriptDirectory(str(STEPS), version_locations=[str(STEPS)])
     context = MigrationContext.configure(connection)
+    if context.get_current_revision() is None:
+        METADATA.create_all(connection)
+        context.stamp(steps, "head")
     with Operations.context(context):
         for step in missing_steps(context, steps):
             step.module.upgrade()
@@ -78,7 +61,7 @@ def count_missing_steps(connection: Connection) -> int:
     return len(missing_steps(MigrationContext.configure(connection), steps))
 
 
-class SqlStore:
+class SqlStore(SqlRuns, SqlThreads):
     """A ``Store`` in SQLite or PostgreSQL.
 
     Args:
@@ -90,9 +73,7 @@ class SqlStore:
     writes_turns = False
 
     def __init__(self, url: URL, timeout: float | None = None, now: Callable[[], float] = time.time) -> None:
-        self._database = database = Database(url, timeout)
-        self._appends = AppendBatcher(database)
-        self._now = now
+        super().__init__(Database(url, timeout), now)
 
     @property
     def database(self) -> Database:
@@ -101,121 +82,6 @@ class SqlStore:
 
     def take_warnings(self, thread: ThreadKey) -> Sequence[StoreWarning]:  # noqa: ARG002 - as in the port
         return ()
-
-    # --- the life of a run ---
-
-    @uncancellable
-    async def enqueue(self, claim: Claim) -> RunRecord | None:
-        async with self._database.write_transaction() as connection:
-            return await runs.enqueue(connection, claim, self._time())
-
-    @uncancellable
-    async def begin(self, claim: Claim, merge: Merge) -> Begun | Exists | Busy:
-        async with self._database.write_transaction() as connection:
-            return await runs.begin(connection, claim, merge, self._time())
-
-    async def append(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
-        await self._appends.put(run, replica, envelopes)
-
-    @uncancellable
-    async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
-        async with self._database.write_transaction() as connection:
-            await runs.finish(connection, run, replica, envelopes, ending)
-
-    @uncancellable
-    async def renew(self, replica: str, lease: float, progress: Sequence[RunProgress] = ()) -> Sequence[Lease]:
-        if progress:
-            async with self._database.write_transaction() as connection:
-                await runs.report_progress(connection, replica, progress)
-        async with self._database.write_transaction() as connection:
-            return await runs.renew(connection, replica, self._time() + lease)
-
-    @uncancellable
-    async def cancel(self, run: RunKey) -> bool:
-        async with self._database.write_transaction() as connection:
-            return await runs.cancel(connection, run)
-
-    @uncancellable
-    async def take_over(self, replica: str, lease: float) -> Sequence[RunRecord]:
-        async with self._database.write_transaction() as connection:
-            return await runs.take_over(connection, replica, lease, self._time())
-
-    @uncancellable
-    async def forget(self, ended_before: float, notes_until: float, *, limit: int = PAGE) -> int:
-        async with self._database.write_transaction() as connection:
-            await forget_notes(connection, notes_until)
-            return await runs.forget(connection, ended_before, limit)
-
-    def _time(self) -> ColumnElement[float]:
-        """Return the expression of the time by the clock that all replicas share."""
-        if self._database.is_sqlite:
-            return literal(self._now(), Double)
-        return func.extract("epoch", func.clock_timestamp()).cast(Double)
-
-    # --- reading runs ---
-
-    @uncancellable
-    async def run(self, key: RunKey) -> RunRecord | None:
-        async with self._database.read_transaction() as connection:
-            return await runs.read_run(connection, key)
-
-    @uncancellable
-    async def runs(self, query: RunQuery, *, limit: int = PAGE, page: str | None = None) -> Page[RunRecord]:
-        async with self._database.read_transaction() as connection:
-            return await runs.read_runs(connection, query, limit, page)
-
-    @uncancellable
-    async def envelopes(self, run: RunKey, after: int) -> Sequence[Envelope]:
-        async with self._database.read_transaction() as connection:
-            return await runs.read_envelopes(connection, run, after)
-
-    # --- threads ---
-
-    @uncancellable
-    async def thread(
-        self, key: ThreadKey, since: str | None = None, *, messages: bool = True, notes: Sequence[str] = ()
-    ) -> ThreadDelta | None:
-        async with self._database.read_transaction() as connection:
-            return await read_thread(connection, key, since, messages=messages, notes=notes)
-
-    @uncancellable
-    async def messages(
-        self, key: ThreadKey, *, limit: int = PAGE, before: str | None = None, last: str | None = None
-    ) -> Page[StoredMessage] | None:
-        async with self._database.read_transaction() as connection:
-            return await read_messages(connection, key, limit, before, last)
-
-    @uncancellable
-    async def threads(self, owner: str, *, limit: int = PAGE, page: str | None = None) -> Page[ThreadRecord]:
-        async with self._database.read_transaction() as connection:
-            return await read_threads(connection, owner, limit, page)
-
-    @uncancellable
-    async def edit(self, key: ThreadKey, edit: Rename | Fork | Delete) -> ThreadRecord | None:
-        async with self._database.write_transaction() as connection:
-            return await edit_thread(connection, key, edit)
-
-    # --- notes ---
-
-    @uncancellable
-    async def notes(self, thread: ThreadKey, *kinds: str) -> Sequence[ThreadNote]:
-        async with self._database.read_transaction() as connection:
-            return await read_notes(connection, number_of(thread), kinds)
-
-    @uncancellable
-    async def put_notes(self, thread: ThreadKey, notes: Sequence[ThreadNote]) -> bool:
-        async with self._database.write_transaction() as connection:
-            number = await lock_thread(connection, thread)
-            if number is not None:
-                await write_notes(connection, number, notes)
-            return number is not None
-
-    @uncancellable
-    async def settle_note(self, thread: ThreadKey, note: ThreadNote) -> bool:
-        async with self._database.write_transaction() as connection:
-            return await settle(connection, number_of(thread), note)
-
-    # --- the process ---
 
     async def open(self) -> None:
         """Connect, and migrate an older database. Raises ``StoreUnavailable``."""

@@ -1,11 +1,11 @@
-"""Statements about threads and their messages. Each function is part of a transaction.
+"""Threads in a database, with their messages and notes.
 
 Rule: a delta contains everything with a later revision than the one in the token.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from sqlalchemy import Row, Select, and_, delete, exists, func, literal, or_, select
+from sqlalchemy import ColumnElement, Row, Select, and_, delete, exists, func, literal, or_, select, update
 from sqlalchemy import insert as plain_insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -15,9 +15,10 @@ from agui_container.ports.records import (
     StoredMessage,
     ThreadDelta,
     ThreadKey,
+    ThreadNote,
     ThreadRecord,
 )
-from agui_container.ports.store import READ_BYTES, BadToken, CannotFork, Delete, Fork, Rename
+from agui_container.ports.store import PAGE, READ_BYTES, BadToken, CannotFork, Delete, Fork, Rename
 from agui_container.stores.page_tokens import (
     make_last_token,
     make_page,
@@ -25,26 +26,130 @@ from agui_container.stores.page_tokens import (
     parse_last_token,
     parse_revision,
 )
-from agui_container.stores.sql.notes import read_notes
+from agui_container.stores.sql.database import Database, reads, writes
 from agui_container.stores.sql.rows import (
     THREAD_FACTS,
     is_thread,
     lock_thread,
+    number_of,
     thread_record,
     touch,
+    write_notes,
 )
-from agui_container.stores.sql.schema import MESSAGES, RUNS, THREADS, digest_of, insert
+from agui_container.stores.sql.schema import MESSAGES, NOTES, RUNS, THREADS, digest_of, insert
 
 REVISIONS = (THREADS.c.state_revision, THREADS.c.order_revision, THREADS.c.state)
 
 MESSAGE = (MESSAGES.c.message_id, MESSAGES.c.data, MESSAGES.c.run_id)
 """Columns of a ``StoredMessage``, in the order of its fields."""
 
+NOTE = tuple(NOTES.c[name] for name in ("kind", "note_id", "data", "until", "settled", "message_id"))
+"""Columns of a ``ThreadNote``, in the order of its fields."""
+
 FIRST = 1
 """First revision of a fork."""
 
 
-# --- threads ----------------------------------------------------------------------------------------------------------
+class SqlThreads:
+    """Threads and notes of a ``SqlStore``."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # --- threads ---
+
+    @reads
+    async def thread(
+        self,
+        connection: AsyncConnection,
+        key: ThreadKey,
+        since: str | None = None,
+        *,
+        messages: bool = True,
+        notes: Sequence[str] = (),
+    ) -> ThreadDelta | None:
+        return await read_thread(connection, key, since, messages=messages, notes=notes)
+
+    @reads
+    async def messages(
+        self,
+        connection: AsyncConnection,
+        key: ThreadKey,
+        *,
+        limit: int = PAGE,
+        before: str | None = None,
+        last: str | None = None,
+    ) -> Page[StoredMessage] | None:
+        thread: int | None = await connection.scalar(select(THREADS.c.number).where(is_thread(key)))
+        if thread is None:
+            return None
+        candidates = select(MESSAGES.c.digest, MESSAGES.c.position, func.length(MESSAGES.c.data).label("size"))
+        candidates = candidates.where(MESSAGES.c.thread == thread)
+        if (end := before or last) is not None:
+            there = select(MESSAGES.c.position).where(MESSAGES.c.thread == thread, MESSAGES.c.digest == digest_of(end))
+            position = await connection.scalar(there)
+            if position is None:
+                raise BadToken("not a message of this thread")
+            at = MESSAGES.c.position
+            candidates = candidates.where(at <= position if before is None else at < position)
+        rows = (await connection.execute(_page_query(candidates, thread, limit))).all()
+        earlier = exists().where(MESSAGES.c.thread == thread, MESSAGES.c.position < (rows[0].position if rows else 0))
+        has_earlier = bool(rows) and await connection.scalar(select(earlier))
+        items = [StoredMessage(row.message_id, row.data, row.run_id) for row in rows]
+        return Page(items, items[0].id if has_earlier else None)
+
+    @reads
+    async def threads(
+        self, connection: AsyncConnection, owner: str, *, limit: int = PAGE, page: str | None = None
+    ) -> Page[ThreadRecord]:
+        query = select(*THREAD_FACTS).where(THREADS.c.owner == owner).limit(limit + 1)
+        if page is not None:
+            changed_at, number = parse_last_token(page)
+            earlier = and_(THREADS.c.changed_at == changed_at, THREADS.c.number < number)
+            query = query.where(or_(THREADS.c.changed_at < changed_at, earlier))
+        newest = query.order_by(THREADS.c.changed_at.desc(), THREADS.c.number.desc())
+        rows = (await connection.execute(newest)).all()
+        items, next_token = make_page(rows, limit, lambda row: make_last_token(row.changed_at, row.number))
+        return Page([thread_record(row) for row in items], next_token)
+
+    @writes
+    async def edit(
+        self, connection: AsyncConnection, key: ThreadKey, edit: Rename | Fork | Delete
+    ) -> ThreadRecord | None:
+        thread = await lock_thread(connection, key)
+        if thread is None:
+            return None
+        match edit:
+            case Rename():
+                await touch(connection, thread, title=edit.title)
+                return await _record(connection, key)
+            case Delete():
+                record = await _record(connection, key)
+                await connection.execute(delete(THREADS).where(THREADS.c.number == thread))
+                return record
+            case Fork():
+                return await _fork(connection, key, thread, edit)
+
+    # --- notes ---
+
+    @reads
+    async def notes(self, connection: AsyncConnection, thread: ThreadKey, *kinds: str) -> Sequence[ThreadNote]:
+        return await read_notes(connection, number_of(thread), kinds)
+
+    @writes
+    async def put_notes(self, connection: AsyncConnection, thread: ThreadKey, notes: Sequence[ThreadNote]) -> bool:
+        number = await lock_thread(connection, thread)
+        if number is not None:
+            await write_notes(connection, number, notes)
+        return number is not None
+
+    @writes
+    async def settle_note(self, connection: AsyncConnection, thread: ThreadKey, note: ThreadNote) -> bool:
+        """Replace a note by one conditional UPDATE, so that one of several answers succeeds."""
+        is_open = and_(NOTES.c.digest == digest_of(note.kind, note.id), NOTES.c.settled.is_(False))
+        statement = update(NOTES).where(NOTES.c.thread == number_of(thread), is_open)
+        result = await connection.execute(statement.values(settled=True, data=note.data, until=note.until))
+        return result.rowcount == 1
 
 
 async def read_thread(
@@ -72,41 +177,16 @@ async def read_thread(
     )
 
 
-async def read_threads(connection: AsyncConnection, owner: str, limit: int, page: str | None) -> Page[ThreadRecord]:
-    """Return a page of an owner's threads, last changed first. Raises ``BadToken``."""
-    query = select(*THREAD_FACTS).where(THREADS.c.owner == owner).limit(limit + 1)
-    if page is not None:
-        changed_at, number = parse_last_token(page)
-        earlier = and_(THREADS.c.changed_at == changed_at, THREADS.c.number < number)
-        query = query.where(or_(THREADS.c.changed_at < changed_at, earlier))
-    newest = query.order_by(THREADS.c.changed_at.desc(), THREADS.c.number.desc())
-    rows = (await connection.execute(newest)).all()
-    items, next_token = make_page(rows, limit, lambda row: make_last_token(row.changed_at, row.number))
-    return Page([thread_record(row) for row in items], next_token)
-
-
-async def edit_thread(connection: AsyncConnection, key: ThreadKey, edit: Rename | Fork | Delete) -> ThreadRecord | None:
-    """Rename, copy or delete a thread. Return the record, or None. Raises ``CannotFork``."""
-    thread = await lock_thread(connection, key)
-    if thread is None:
-        return None
-    match edit:
-        case Rename():
-            await touch(connection, thread, title=edit.title)
-            return await _record(connection, key)
-        case Delete():
-            record = await _record(connection, key)
-            await connection.execute(delete(THREADS).where(THREADS.c.number == thread))
-            return record
-        case Fork():
-            return await _fork(connection, key, thread, edit)
+async def read_notes(
+    connection: AsyncConnection, thread: ColumnElement[int] | int, kinds: Collection[str]
+) -> list[ThreadNote]:
+    """Return the notes of a thread, in the order in which they were first stored."""
+    query = select(*NOTE).where(NOTES.c.thread == thread, NOTES.c.kind.in_(kinds)).order_by(NOTES.c.number)
+    return [ThreadNote(*row) for row in await connection.execute(query)]
 
 
 async def _record(connection: AsyncConnection, key: ThreadKey) -> ThreadRecord:
     return thread_record((await connection.execute(select(*THREAD_FACTS).where(is_thread(key)))).one())
-
-
-# --- reading ----------------------------------------------------------------------------------------------------------
 
 
 async def _messages(connection: AsyncConnection, thread: int, revision: int | None) -> Sequence[StoredMessage]:
@@ -114,29 +194,6 @@ async def _messages(connection: AsyncConnection, thread: int, revision: int | No
     if revision is not None:
         query = query.where(MESSAGES.c.revision > revision)
     return [StoredMessage(*row) for row in await connection.execute(query.order_by(MESSAGES.c.position))]
-
-
-async def read_messages(
-    connection: AsyncConnection, key: ThreadKey, limit: int, before: str | None, last: str | None
-) -> Page[StoredMessage] | None:
-    """Return the last messages of a thread, or those up to a message. Raises ``BadToken``."""
-    thread: int | None = await connection.scalar(select(THREADS.c.number).where(is_thread(key)))
-    if thread is None:
-        return None
-    candidates = select(MESSAGES.c.digest, MESSAGES.c.position, func.length(MESSAGES.c.data).label("size"))
-    candidates = candidates.where(MESSAGES.c.thread == thread)
-    if (end := before or last) is not None:
-        there = select(MESSAGES.c.position).where(MESSAGES.c.thread == thread, MESSAGES.c.digest == digest_of(end))
-        position = await connection.scalar(there)
-        if position is None:
-            raise BadToken("not a message of this thread")
-        at = MESSAGES.c.position
-        candidates = candidates.where(at <= position if before is None else at < position)
-    rows = (await connection.execute(_page_query(candidates, thread, limit))).all()
-    earlier = exists().where(MESSAGES.c.thread == thread, MESSAGES.c.position < (rows[0].position if rows else 0))
-    has_earlier = bool(rows) and await connection.scalar(select(earlier))
-    items = [StoredMessage(row.message_id, row.data, row.run_id) for row in rows]
-    return Page(items, items[0].id if has_earlier else None)
 
 
 def _page_query(candidates: Select[*tuple[object, ...]], thread: int, limit: int) -> Select[*tuple[object, ...]]:
@@ -151,9 +208,6 @@ def _page_query(candidates: Select[*tuple[object, ...]], thread: int, limit: int
 async def _order(connection: AsyncConnection, thread: int) -> Sequence[str]:
     ids = select(MESSAGES.c.message_id).where(MESSAGES.c.thread == thread).order_by(MESSAGES.c.position)
     return (await connection.scalars(ids)).all()
-
-
-# --- forks ------------------------------------------------------------------------------------------------------------
 
 
 async def _fork(connection: AsyncConnection, source: ThreadKey, thread: int, fork: Fork) -> ThreadRecord:

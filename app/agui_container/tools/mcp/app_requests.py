@@ -6,7 +6,7 @@ apps, as the policy allows. A failure is a result with ``error``, as the middlew
 Source: ``@ag-ui/mcp-apps-middleware`` 0.1.1.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from ag_ui.core import RunAgentInput
 
@@ -14,7 +14,7 @@ from agui_container.ports import RunContext, ToolError, ToolSource
 from agui_container.protocol.app_request import AppRequest
 from agui_container.tools.mcp.source import McpSource
 
-Gate = Callable[[str, Mapping[str, object], RunAgentInput, RunContext], Mapping[str, object]]
+Gate = Callable[[str, Mapping[str, object], RunAgentInput, RunContext], Awaitable[Mapping[str, object]]]
 """Returns the arguments with which a call may be made. Raises ``ToolError`` for a call that is denied, and
 ``RunInterrupted`` for one that a person must allow first."""
 
@@ -27,23 +27,16 @@ class AppRequests:
         self._gate = gate
 
     async def answer(self, request: AppRequest, run_input: RunAgentInput, ctx: RunContext) -> Mapping[str, object]:
-        """Return the result of the request in a run's input.
-
-        Raises:
-            AppError: VALIDATION_ERROR, for an invalid answer of a person.
-            RunInterrupted: a person must answer first.
-        """
-        source = self._sources.get(request.server)
-        if source is None:
-            return {"error": f"Unknown server: {request.server[:64]}"}
+        """Return the result of the request in a run's input. Raises as ``AnswerApp``."""
         try:
-            return await self._answer(request, source, run_input, ctx)
+            return await self._answer(request, run_input, ctx)
         except ToolError as error:
             return {"error": str(error)}
 
-    async def _answer(
-        self, request: AppRequest, source: McpSource, run_input: RunAgentInput, ctx: RunContext
-    ) -> Mapping[str, object]:
+    async def _answer(self, request: AppRequest, run_input: RunAgentInput, ctx: RunContext) -> Mapping[str, object]:
+        source = self._sources.get(request.server)
+        if source is None:
+            raise ToolError(f"Unknown server: {request.server[:64]}")
         match request.method, request.params or {}:
             case "ping", _:
                 return {}
@@ -54,5 +47,6 @@ class AppRequests:
                 arguments = rest.get("arguments") or {}
                 if not isinstance(arguments, dict):
                     raise ToolError("params.arguments must be an object.")
-                return await tool.call_for_app(self._gate(tool.spec.name, arguments, run_input, ctx), ctx)
+                allowed = await self._gate(tool.spec.name, arguments, run_input, ctx)
+                return await tool.call_for_app(allowed, ctx)
         raise ToolError(f"An app cannot send '{request.method[:64]}' with these params.")

@@ -15,8 +15,8 @@ from mcp_types import Tool as McpToolSpec
 from msgspec import Struct
 from pydantic_core import to_json
 
+from agui_container.log_values import format_fields
 from agui_container.ports import RunContext, ToolError
-from agui_container.runtime.log_values import format_fields
 
 UI = advertise("io.modelcontextprotocol/ui", {"mimeTypes": ["text/html;profile=mcp-app"]})
 
@@ -45,8 +45,8 @@ class AppFacts(Struct, frozen=True):
         ui = meta.get("ui")
         ui = ui if isinstance(ui, dict) else {}
         uri = ui.get("resourceUri", meta.get("ui/resourceUri"))  # servers of npm write the flat name as well
-        visibility = ui.get("visibility")
-        roles = visibility if isinstance(visibility, list) else ["model", "app"]
+        visibility = ui.get("visibility", ["model", "app"])
+        roles = visibility if isinstance(visibility, list) else [visibility]
         return cls(uri if isinstance(uri, str) else None, "model" in roles, "app" in roles)
 
 

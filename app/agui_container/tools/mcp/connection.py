@@ -26,9 +26,8 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from agui_container.log_values import format_fields
 from agui_container.ports import ToolError
-from agui_container.runtime.futures import mark_retrieved
-from agui_container.runtime.log_values import format_fields
 from agui_container.tools.mcp.apps import UI
 from agui_container.tools.mcp.open_call import OpenCall
 from agui_container.tools.mcp.servers import Server, StdioServer
@@ -77,7 +76,9 @@ class McpConnection:
         self._server = server
         self._reader: Any = None
         self._client: asyncio.Future[Client] = loop.create_future()
-        self._client.add_done_callback(mark_retrieved)
+        self._client.add_done_callback(
+            lambda it: it.cancelled() or it.exception()
+        )  # retrieved: asyncio must not log it
         # With an empty context, because the session outlives the run that opens it and must not log its ids.
         self._task = loop.create_task(self._run(), name=f"mcp {server.name}", context=Context())
 

@@ -15,8 +15,8 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from agui_container.imports import BadReference, import_string
+from agui_container.log_values import format_fields
 from agui_container.ports import RunContext, RunInterrupted, ToolError, consent_question
-from agui_container.runtime.log_values import format_fields
 from agui_container.tools.mcp.servers import HttpServer, IdentityToken, McpConfigError, Server
 from agui_container.tools.threads import run_in_thread
 

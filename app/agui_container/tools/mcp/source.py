@@ -24,8 +24,8 @@ from mcp_types import ReadResourceResult
 from mcp_types import Tool as McpToolSpec
 from pydantic import ValidationError
 
+from agui_container.log_values import format_fields
 from agui_container.ports import RunContext, ToolError
-from agui_container.runtime.log_values import format_fields
 from agui_container.tools.mcp.apps import AppFacts, result_for_app
 from agui_container.tools.mcp.connection import McpConnection, Send, SessionLost
 from agui_container.tools.mcp.headers import caller_headers

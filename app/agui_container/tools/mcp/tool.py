@@ -32,9 +32,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import TypeAdapter, ValidationError
 
+from agui_container.log_values import format_fields
 from agui_container.ports import RunContext, Suspension, ToolContent, ToolError, ToolSuspension, consent_question
-from agui_container.runtime.futures import mark_retrieved
-from agui_container.runtime.log_values import format_fields
 from agui_container.tools.mcp.apps import AppFacts, result_for_app, show_app
 from agui_container.tools.mcp.connection import UNCERTAIN, Send
 from agui_container.tools.mcp.content import NO_REASON, content_of
@@ -157,7 +156,7 @@ class McpTool(Struct, frozen=True):
     def _keep_open(self, call: OpenCall) -> None:
         """Keep a call whose server has asked within it, until the answer or the end."""
         self.waiting[call.id] = call
-        call.task.add_done_callback(mark_retrieved)
+        call.task.add_done_callback(lambda it: it.cancelled() or it.exception())  # asyncio must not log it
         call.task.add_done_callback(lambda _: self.waiting.pop(call.id, None))
         call.ctx.background(call.ended())
 

@@ -20,7 +20,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from msgspec import Struct
 
-from agui_container.runtime.log_values import format_fields
+from agui_container.log_values import format_fields
 from agui_container.tools.mcp.open_call import OpenCall
 from agui_container.tools.mcp.servers import HttpServer, Server, StdioServer
 

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from agui_container.runtime.offload import offload
+from agui_container.threads import offload
 
 NO_CACHE = {"Cache-Control": "no-cache"}
 """Headers of the answers. Another version of the server has another document."""

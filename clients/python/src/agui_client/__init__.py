@@ -26,7 +26,7 @@ from agui_client.feedback import Feedback
 from agui_client.interrupts import DECLINE, Approval, Decision
 from agui_client.session import Session
 from agui_client.session_options import LOCAL_URL, SessionOptions
-from agui_client.session_record import Outcome, SessionStatus
+from agui_client.session_state import Outcome, SessionStatus
 from agui_client.sync_session import SyncSession
 from agui_core.commands import FeedbackCategory, FeedbackSentiment
 from agui_core.function_schema import ToolDefinitionError

@@ -45,11 +45,17 @@ class Retry:
 
 
 class Backoff:
-    """The pauses of one piece of work. ``place`` names the server in messages."""
+    """The pauses of one piece of work.
 
-    def __init__(self, retry: Retry, place: str) -> None:
+    Args:
+        place: the server, in messages.
+        wake: ends a pause, unless it was set before.
+    """
+
+    def __init__(self, retry: Retry, place: str, wake: asyncio.Event | None = None) -> None:
         self._retry = retry
         self._place = place
+        self._wake = wake
         self._cause: Exception | None = None
         self._attempts = 0
         self._failing_since = 0.0
@@ -67,12 +73,8 @@ class Backoff:
         """Return the error that says for how long there was no connection."""
         return ConnectionLostError(f"No connection to {self._place}{duration}: {self._cause}", self._attempts)
 
-    async def pause(self, cause: Exception, wake: asyncio.Event | None = None) -> None:
-        """Wait before the next attempt. ``wake`` ends the pause, unless it was set before.
-
-        Raises:
-            ConnectionLostError: the last progress is too long ago.
-        """
+    async def pause(self, cause: Exception) -> None:
+        """Wait before the next attempt. Raises ``ConnectionLostError`` if the last progress is too long ago."""
         retry, now, self._cause = self._retry, time.monotonic(), cause
         self._failing_since = self._failing_since if self._attempts else now
         self._attempts += 1
@@ -83,7 +85,7 @@ class Backoff:
         delay = longest * random.uniform(0.5, 1)  # noqa: S311 - no secret
         if retry.on_reconnect is not None:
             retry.on_reconnect(Reconnect(self._attempts, delay, cause))
-        end = asyncio.sleep(delay) if wake is None or wake.is_set() else wake.wait()
+        end = asyncio.sleep(delay) if self._wake is None or self._wake.is_set() else self._wake.wait()
         with suppress(TimeoutError):
             async with asyncio.timeout(delay):
                 await end

@@ -3,8 +3,9 @@
 Rule: a URL, a token and a signature are made anew for each connection, so that none of them is ever too old.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Unpack
 from urllib.parse import urlsplit, urlunsplit
 
 from agui_client.agentcore import (
@@ -16,6 +17,8 @@ from agui_client.agentcore import (
     is_presigned,
     new_session_id,
 )
+from agui_client.own_thread import in_thread
+from agui_client.session_options import SessionOptions
 from agui_client.transport import Provided, provide
 
 DEFAULT_PATHS = {"http": "/invocations", "https": "/invocations", "ws": "/ws", "wss": "/ws"}
@@ -29,36 +32,32 @@ class Address:
     headers: dict[str, str]
     sigv4: SigV4 | None
 
+    async def handshake_headers(self, url: str) -> dict[str, str]:
+        """Return the headers of a socket's handshake. They are signed in a thread because credentials may take time."""
+        if self.sigv4 is None:
+            return self.headers
+        return {**self.headers, **await in_thread(partial(self.sigv4.headers, "GET", url, self.headers))}
+
 
 class Caller:
     """The caller of one server.
 
     Args:
         url: of HTTP or WebSocket, or the ARN of an AgentCore runtime. Without a path, the paths of AGUI Container.
-        token: bearer token.
-        session_id: of AgentCore, 33 to 256 characters. One is made for a URL of AgentCore.
-        headers: sent with each request.
-        sigv4: signs requests. AgentCore's requests are signed if there is no token.
+        options: those that say who asks: ``token``, ``session_id``, ``headers`` and ``sigv4``.
 
     Raises:
         ValueError: the URL, the ARN or the session id cannot be right.
     """
 
-    def __init__(
-        self,
-        url: Provided,
-        token: Provided | None = None,
-        session_id: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        sigv4: SigV4 | None = None,
-    ) -> None:
+    def __init__(self, url: Provided, **options: Unpack[SessionOptions]) -> None:
         self.url = complete_url(url) if isinstance(url, str) else url
-        self.session_id = session_id
-        self._token = token
-        self._headers = dict(headers or {})
-        self._sigv4 = sigv4
-        if session_id is not None:
-            check_session_id(session_id)
+        self.session_id = options.get("session_id")
+        self._token = options.get("token")
+        self._headers = dict(options.get("headers", {}))
+        self._sigv4 = options.get("sigv4")
+        if self.session_id is not None:
+            check_session_id(self.session_id)
         elif isinstance(self.url, str) and agentcore_region(self.url):
             self.session_id = new_session_id()
 

@@ -155,12 +155,10 @@ class ClientTools:
 
     @property
     def names(self) -> list[str]:
-        """Names of the tools that have a function here."""
         return list(self._tools)
 
     @property
     def specs(self) -> list[Tool]:
-        """The tools as an agent is told about them."""
         return list(self._specs.values())
 
     def register(self, tool: ClientTool | Tool) -> None:

@@ -1,4 +1,8 @@
-"""Messages of the user: text, and files from paths or bytes as content parts."""
+"""Messages of the user: text, and files from paths or bytes as content parts.
+
+Rule: a large file is uploaded before its message is sent, if the server keeps files. The message names it then, so that
+its bytes are sent once, and not with each turn.
+"""
 
 import base64
 import mimetypes
@@ -11,11 +15,16 @@ from ag_ui.core import (
     ContentPart,
     DataSource,
     DocumentPart,
+    FileSource,
     ImagePart,
+    Message,
     TextPart,
     UserMessage,
     VideoPart,
 )
+
+from agui_client.errors import UnsupportedError
+from agui_client.server import Server
 
 SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -25,7 +34,11 @@ SIGNATURES = (
 )
 """First bytes of the types that are told apart without a name."""
 
-KINDS: dict[str, type[ImagePart | AudioPart | VideoPart]] = {"image": ImagePart, "audio": AudioPart, "video": VideoPart}
+Media = ImagePart | AudioPart | VideoPart | DocumentPart
+KINDS: dict[str, type[Media]] = {"image": ImagePart, "audio": AudioPart, "video": VideoPart}
+
+INLINE = 4 * 65_536 // 3
+"""Characters of base64 up to which a file stays in its message."""
 
 File = Path | str | bytes | ContentPart
 """A path, the bytes of a file, or a content part."""
@@ -57,8 +70,33 @@ def attachment(file: File, mime_type: str | None = None) -> ContentPart:
     if mime is None:
         raise ValueError(f"The type of {'these bytes' if isinstance(file, bytes) else file} is not known: mime_type.")
     source = DataSource(value=base64.b64encode(data).decode(), mime_type=mime)
-    kind = KINDS.get(mime.partition("/")[0])
-    return kind(source=source) if kind else DocumentPart(source=source)
+    metadata = None if isinstance(file, bytes) else {"filename": Path(file).name}
+    return KINDS.get(mime.partition("/")[0], DocumentPart)(source=source, metadata=metadata)
+
+
+async def uploaded(message: Message, server: Server) -> Message:
+    """Return the message of a user with its large files uploaded, or as it is if the server keeps no files.
+
+    Raises:
+        RunRefusedError: the server refuses a file, for example because of its size.
+        ConnectionLostError: no connection for too long.
+    """
+    if not isinstance(message, UserMessage) or isinstance(message.content, str):
+        return message
+    try:
+        return message.model_copy(update={"content": [await _uploaded(part, server) for part in message.content]})
+    except UnsupportedError:
+        return message
+
+
+async def _uploaded(part: ContentPart, server: Server) -> ContentPart:
+    if isinstance(part, TextPart) or not isinstance(part.source, DataSource) or len(part.source.value) <= INLINE:
+        return part
+    name = part.metadata.get("filename") if isinstance(part.metadata, dict) else None
+    data, mime = part.source.value, part.source.mime_type
+    stored = await server.command("files.put", data=data, mimeType=mime, name=str(name or "")[-200:])
+    source = FileSource(value=str(stored["fileId"]), provider="agui", mime_type=mime)
+    return part.model_copy(update={"source": source})
 
 
 def _recognised(data: bytes) -> str | None:

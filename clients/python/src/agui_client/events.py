@@ -77,7 +77,6 @@ def parse_event(frame: Mapping[str, object]) -> BaseEvent:
 
 
 def is_terminal(event: BaseEvent) -> bool:
-    """Return True for the event that ends its run."""
     return event.type in TERMINAL
 
 

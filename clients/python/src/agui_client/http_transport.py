@@ -61,7 +61,6 @@ class HttpTransport:
                     return
 
     async def command(self, command: Frame) -> Frame:
-        """Send a command, and return its result."""
         has_ended = False
         async with aclosing(self.stream(json.dumps({"command": command}))) as events:
             async for received in events:
@@ -72,7 +71,6 @@ class HttpTransport:
         raise unknown_command(command) if has_ended else ConnectionDropped("The answer to a command broke off.")
 
     async def aclose(self) -> None:
-        """Close all connections."""
         if self._opened is not None:
             await self._opened.aclose()
             self._opened = None

@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
-from functools import partial
+from concurrent.futures import Future
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -15,22 +15,15 @@ async def in_thread(call: Callable[[], T]) -> T:
 
     ``asyncio.to_thread`` has few threads, and the exit of the program waits for all of them.
     """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()
     context = contextvars.copy_context()
-
-    def settle(finish: Callable[[], None]) -> None:
-        if not done.done():
-            finish()
 
     def run() -> None:
         try:
-            finish = partial(done.set_result, context.run(call))
+            done.set_result(context.run(call))
         except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
-            failure = RuntimeError("StopIteration") if isinstance(error, StopIteration) else error
-            finish = partial(done.set_exception, failure)
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, finish)
+            done.set_exception(RuntimeError("StopIteration") if isinstance(error, StopIteration) else error)
 
     threading.Thread(target=run, name="agui-client-call", daemon=True).start()
-    return await done
+    return await asyncio.wrap_future(done)

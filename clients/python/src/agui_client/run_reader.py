@@ -13,6 +13,7 @@ import json
 from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from uuid import uuid4
 
 from ag_ui.core import BaseEvent, RunAgentInput
@@ -43,14 +44,14 @@ class RunReader:
         self._ids = {"threadId": thread_id, "runId": run_id}
         self._input = run_input
         self._server = server
-        self._backoff = Backoff(server.retry, server.place)
+        self._cancelled = asyncio.Event()
+        self._backoff = Backoff(server.retry, server.place, self._cancelled)
         self._expander = Expander(lambda: str(uuid4()))
         self._ready: deque[BaseEvent] = deque()
         self._cursor = 0
         self._has_begun = False
         self._was_sent = False
         self._is_cut_off = False
-        self._cancelled = asyncio.Event()
         self._limit: asyncio.Timeout | None = None
         self._must_end_by: float | None = None
 
@@ -137,23 +138,15 @@ class RunReader:
             raise error
         if self._must_end_by is not None and asyncio.get_running_loop().time() >= self._must_end_by:
             raise self._not_cancelled() from error
-        await self._backoff.pause(error, self._cancelled)
+        await self._backoff.pause(error)
         if self._has_begun or not isinstance(error, ConnectionDropped) or error.was_sent:
             await self._check_can_continue(error)
 
     async def _check_can_continue(self, error: ConnectionDropped | RunRefusedError) -> None:
         """Raise ``ConnectionLostError`` if the server cannot continue a run. Ask until it says what it can do."""
-        while True:
-            try:
-                if await self._server_knows("attach"):
-                    return
-            except (ConnectionDropped, RunRefusedError) as failure:
-                if isinstance(failure, RunRefusedError) and not failure.retryable:
-                    raise
-                await self._backoff.pause(failure, self._cancelled)
-            else:
-                self.has_ended = True
-                raise ConnectionLostError(f"This server cannot continue a run: {error}", 1) from error
+        if not await self._server.retrying(partial(self._server_knows, "attach"), self._backoff):
+            self.has_ended = True
+            raise ConnectionLostError(f"This server cannot continue a run: {error}", 1) from error
 
     async def _server_knows(self, command: str) -> bool:
         """Return False without a question for a server whose first event has no number: AGUI Container has them."""

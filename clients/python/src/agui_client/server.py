@@ -71,9 +71,9 @@ class Server:
 
         return await self.retrying(ask)
 
-    async def retrying(self, ask: Callable[[], Awaitable[T]]) -> T:
+    async def retrying(self, ask: Callable[[], Awaitable[T]], backoff: Backoff | None = None) -> T:
         """Ask, and again after a drop or a refusal that is ``retryable``. Raises ``ConnectionLostError`` at last."""
-        backoff = Backoff(self.retry, self.place)
+        backoff = backoff or Backoff(self.retry, self.place)
         while True:
             try:
                 return await ask()

@@ -5,7 +5,8 @@ continuation after a drop are features of AGUI Container, and are used if the se
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Sequence
+import inspect
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Self, Unpack
 from uuid import uuid4
@@ -22,27 +23,27 @@ from ag_ui.core import (
 
 from agui_client.backoff import Retry
 from agui_client.caller import Caller
-from agui_client.client_tools import ClientTools
-from agui_client.conversation import Conversation
-from agui_client.errors import RunFailedError
+from agui_client.client_tools import ClientToolResult
+from agui_client.content import uploaded
+from agui_client.errors import Declined, RunFailedError
 from agui_client.events import ToolCallEvent
 from agui_client.feedback import Feedback
-from agui_client.interrupts import Answerer, Approver
+from agui_client.interrupts import Answerer, Approver, approval_of
 from agui_client.run_reader import RunReader
 from agui_client.server import Server
 from agui_client.session_options import LOCAL_URL, SessionOptions
-from agui_client.session_record import Outcome, SessionRecord, SessionStatus
-from agui_client.session_view import SessionView
-from agui_client.threads import apply_thread, message_id_of
+from agui_client.session_state import Outcome, SessionState, SessionStatus
 from agui_client.transport import Frame, Provided
-from agui_client.turn import OnEvent, Turn, result_of
 from agui_core.commands import FeedbackCategory, FeedbackSentiment
+
+OnEvent = Callable[[BaseEvent], object]
+"""Called for each event. May be ``async``."""
 
 CLOSE_SECONDS = 2.0
 """Time that a new reading waits for the end of a reading that was left."""
 
 
-class Session(SessionView):
+class Session(SessionState):
     """One conversation with an agent.
 
     ``run()`` drives it until it is the user's turn, ``events()`` yields what happens and takes no action. Both may be
@@ -61,23 +62,15 @@ class Session(SessionView):
     def __init__(
         self, url: Provided = LOCAL_URL, *, thread_id: str | None = None, **options: Unpack[SessionOptions]
     ) -> None:
+        super().__init__(thread_id or str(uuid4()), options)
         self._url, self._options = url, options
-        self._caller = Caller(
-            url, options.get("token"), options.get("session_id"), options.get("headers"), options.get("sigv4")
-        )
-        if self._caller.session_id is not None:
-            self._options["session_id"] = self._caller.session_id  # a fork is in the same session of AgentCore
-        self._server = Server(self._caller, options.get("retry", Retry()))
-        self._record = SessionRecord(
-            thread_id or str(uuid4()),
-            Conversation(state=options.get("state", {})),
-            ClientTools(options.get("client_tools", ()), options.get("tool_timeout")),
-            list(options.get("context", ())),
-            dict(options.get("forwarded_props", {})),
-        )
+        caller = Caller(url, **options)
+        if caller.session_id is not None:
+            self._options["session_id"] = caller.session_id  # a fork is in the same session of AgentCore
+        self._server = Server(caller, options.get("retry", Retry()))
         self._reader: RunReader | None = None
         self._reading = asyncio.Lock()
-        self._turn: Turn | None = None
+        self._calls: asyncio.Task[list[ClientToolResult]] | None = None
         self._continuation_token: str | None = None
 
     @classmethod
@@ -101,7 +94,7 @@ class Session(SessionView):
         """
         session = cls(url, thread_id=thread_id, **options)
         if system_prompt is not None:
-            session._record.conversation.add(SystemMessage(id=str(uuid4()), content=system_prompt))
+            session._add(SystemMessage(id=str(uuid4()), content=system_prompt))
         session.send(message)
         return session
 
@@ -126,7 +119,7 @@ class Session(SessionView):
             session.state = None  # the thread's own counts
         try:
             if load_messages:
-                await session._load()
+                await session.refresh()
         except BaseException:
             await session.aclose()
             raise
@@ -165,24 +158,23 @@ class Session(SessionView):
         Raises:
             TimeoutError: ``timeout`` is over. It is a ``ConnectionLostError`` if there is no connection then.
             RunFailedError: the run ended with RUN_ERROR.
-            RunRefusedError: the server refused the run. The next ``run()`` sends it again.
+            RunRefusedError: the server refused the run or a file. The next ``run()`` sends it again.
             ConnectionLostError: the server could not be reached, or cannot continue the run.
         """
-        self._record.failure = None  # of an earlier run
-        self._turn = Turn(self, self._record)
+        self._failure = None  # of an earlier run
         async with self._until(_deadline(timeout), timeout):
             while True:
                 async with aclosing(self.events()) as events:
                     async for event in events:
                         if on_event is not None:
-                            await result_of(on_event(event))
+                            await _result_of(on_event(event))
                 if self.status is SessionStatus.CLIENT_TOOL_TURN:
-                    await self._turn.run_client_tools()
+                    await self._run_client_tools()
                 else:
-                    await self._turn.ask(on_approval, on_interrupt)
-                if not self._record.draft.is_due:
+                    await self._ask(on_approval, on_interrupt)
+                if not self._draft.is_due:
                     break
-        if (failure := self._record.failure) is not None:
+        if (failure := self._failure) is not None:
             retryable = (failure.metadata or {}).get("retryable") is True
             raise RunFailedError(failure.code, failure.message, retryable=retryable)
         return self
@@ -203,7 +195,8 @@ class Session(SessionView):
         deadline = _deadline(timeout)
         await self._acquire()
         try:
-            reader = await self._open_run()
+            async with self._until(deadline, timeout):
+                reader = await self._open_run()
             if reader is None:
                 return
             async with aclosing(reader.events()) as events:
@@ -212,12 +205,12 @@ class Session(SessionView):
                         event = await anext(events, None)
                     if event is None:
                         break
-                    yield self._apply(event)
-            if self._record.is_reading:
-                self._record.end(Outcome.CANCELLED)
+                    yield self._applied(event)
+            if self._is_reading:
+                self._end(Outcome.CANCELLED)
         finally:
             if self._reader is None or self._reader.has_ended:
-                self._record.is_reading = False
+                self._is_reading = False
             self._reading.release()
 
     @asynccontextmanager
@@ -242,14 +235,14 @@ class Session(SessionView):
         Raises:
             CancelTimeoutError: the server did not confirm it in time.
         """
-        self._record.draft.is_due = False
-        if self._turn is not None:
-            self._turn.cancel()
+        self._draft.is_due = False
+        if self._calls is not None:
+            self._calls.cancel()
         if self._reader is None:
             return
         await self._reader.cancel()
-        if self._reader.has_ended and self._record.is_reading:
-            self._record.end(Outcome.CANCELLED)
+        if self._reader.has_ended and self._is_reading:
+            self._end(Outcome.CANCELLED)
 
     async def _acquire(self) -> None:
         """Wait until nobody reads. A reading that was left ends soon, because Python closes its generator later."""
@@ -261,23 +254,56 @@ class Session(SessionView):
 
     async def _open_run(self) -> RunReader | None:
         """Return the reader of the open run, or of the next one. None if it is not the agent's turn."""
-        record = self._record
         if self._reader is not None and not self._reader.has_ended:
             return self._reader
-        if not record.draft.is_due:
-            record.is_reading = False
+        if self._draft.is_due:
+            await self._upload(self._draft.messages)
+        if not self._draft.is_due:  # perhaps cancelled meanwhile
+            self._is_reading = False
             return None
         run_id = str(uuid4())
-        self._reader = RunReader(self._server, self.thread_id, run_id, record.run_input(run_id))
-        record.is_reading = True
+        self._reader = RunReader(self._server, self.thread_id, run_id, self._run_input(run_id))
+        self._is_reading = True
         return self._reader
 
-    def _apply(self, event: BaseEvent) -> BaseEvent:
-        self._record.apply(event)
-        if isinstance(event, ToolCallEndEvent):
-            call = self._record.conversation.call(event.tool_call_id)
-            return event if call is None else ToolCallEvent.of(event, call)
+    async def _upload(self, messages: list[Message]) -> None:
+        for at, message in enumerate(messages):
+            messages[at] = sent = await uploaded(message, self._server)
+            if sent is not message:
+                self._replace(sent if it.id == sent.id else it for it in self.messages)
+
+    def _applied(self, event: BaseEvent) -> BaseEvent:
+        self.apply(event)
+        if isinstance(event, ToolCallEndEvent) and (call := self._call(event.tool_call_id)) is not None:
+            return ToolCallEvent.of(event, call)
         return event
+
+    async def _run_client_tools(self) -> None:
+        """Run the calls that wait, unless the turn is cancelled meanwhile."""
+        self._calls = asyncio.create_task(self._tools.dispatch(self.pending_calls))
+        try:
+            self.submit_client_tool_results(await self._calls)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            self._end(Outcome.CANCELLED)  # by ``cancel``
+        finally:
+            self._calls = None
+
+    async def _ask(self, on_approval: Approver | None, on_interrupt: Answerer | None) -> None:
+        """Ask for answers to the interrupts, one after the other."""
+        for interrupt in [*self.interrupts]:
+            approval = approval_of(interrupt, self._call(interrupt.tool_call_id or ""))
+            try:
+                if approval is not None and on_approval is not None:
+                    decision = await _result_of(on_approval(approval))
+                    if decision is not None:
+                        self.answer(interrupt.id, decision)
+                elif approval is None and on_interrupt is not None:
+                    self.answer(interrupt.id, await _result_of(on_interrupt(interrupt)))
+            except Declined:
+                self.abandon(interrupt.id)
 
     # --- features of the server ---------------------------------------------------------------------------------------
 
@@ -297,10 +323,10 @@ class Session(SessionView):
     async def refresh(self) -> Self:
         """Take over what has changed in the thread since the last time. Raises as ``command``."""
         if self._continuation_token is None:
-            await self._load()
+            thread = await self.command("threads.get", threadId=self.thread_id)
         else:
-            since = self._continuation_token
-            await self._take(await self.command("threads.delta", threadId=self.thread_id, since=since))
+            thread = await self.command("threads.delta", threadId=self.thread_id, since=self._continuation_token)
+        await self._take(thread)
         return self
 
     async def fork(self, message: str | int) -> Self:
@@ -311,7 +337,7 @@ class Session(SessionView):
             RunRefusedError: the server refuses it.
         """
         new_id = str(uuid4())
-        message_id = message_id_of(self.messages, message)
+        message_id = self._message_id(message)
         await self.command("threads.fork", threadId=self.thread_id, messageId=message_id, newThreadId=new_id)
         return await type(self).from_id(new_id, url=self._url, **self._options)
 
@@ -323,7 +349,7 @@ class Session(SessionView):
         notes: str | None = None,
     ) -> Feedback:
         """Say what was good or bad about a message of the agent, named by its id or its index. Raises as ``fork``."""
-        fields: dict[str, object] = {"threadId": self.thread_id, "messageId": message_id_of(self.messages, message)}
+        fields: dict[str, object] = {"threadId": self.thread_id, "messageId": self._message_id(message)}
         if notes is not None:
             fields["notes"] = notes
         result = await self.command("threads.feedback", **fields, sentiment=sentiment, categories=list(categories))
@@ -332,38 +358,40 @@ class Session(SessionView):
     async def rename(self, title: str | None) -> Self:
         """Give the thread a title. None removes it. Raises as ``command``."""
         result = await self.command("threads.rename", threadId=self.thread_id, title=title)
-        apply_thread(self._record, result)
+        self._take_thread(result)
         return self
 
     async def delete(self) -> None:
         """Delete the thread at the server, and cancel its active run. Raises as ``command``."""
         await self.command("threads.delete", threadId=self.thread_id)
 
-    async def _load(self) -> None:
-        await self._take(await self.command("threads.get", threadId=self.thread_id))
-
     async def _take(self, thread: Frame) -> None:
         """Take over a thread, or the changes of one."""
         token, active = thread.get("continuationToken"), thread.get("activeRunId")
-        apply_thread(self._record, thread)
+        self._take_thread(thread)
         self._continuation_token = token if isinstance(token, str) else None
         if isinstance(active, str) and (self._reader is None or self._reader.has_ended):
             self._reader = RunReader(self._server, self.thread_id, active)
-            self._record.is_reading = True
-        elif thread.get("waiting") or (self._record.interrupts and thread.get("messages")):
+            self._is_reading = True
+        elif thread.get("waiting") or (self.interrupts and thread.get("messages")):
             await self._ask_for_interrupts()
 
     async def _ask_for_interrupts(self) -> None:
         """Ask for the interrupts that wait: a run without messages shows them."""
         run_id = str(uuid4())
-        empty = self._record.run_input(run_id).model_copy(
+        empty = self._run_input(run_id).model_copy(
             update={"messages": [], "state": None, "resume": None, "forwarded_props": {}}
         )
-        self._record.interrupts = []
+        self.interrupts = []
         async with aclosing(RunReader(self._server, self.thread_id, run_id, empty).events()) as events:
             async for event in events:
                 if isinstance(event, RunFinishedEvent) and isinstance(event.outcome, RunFinishedInterruptOutcome):
-                    self._record.interrupts = event.outcome.interrupts
+                    self.interrupts = event.outcome.interrupts
+
+
+async def _result_of(value: object) -> object:
+    """Return the result of a handler, which may be ``async``."""
+    return await value if inspect.isawaitable(value) else value
 
 
 def _deadline(seconds: float | None) -> float | None:

@@ -6,87 +6,60 @@ Handlers of ``run()`` are called in the caller's own thread, so that they may ca
 
 import asyncio
 import atexit
-import threading
-from collections.abc import Callable, Coroutine, Iterator
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future
-from functools import partial, wraps
+from contextlib import ExitStack
+from functools import cache, partial, wraps
 from queue import SimpleQueue
 from typing import Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from ag_ui.core import BaseEvent
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from agui_client.session import Session
 from agui_client.session_options import LOCAL_URL, SessionOptions
-from agui_client.session_view import SessionView
+from agui_client.session_state import SessionState
 from agui_client.transport import Provided
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Work = Callable[[], None]
+Inbox = SimpleQueue[Callable[[], None] | None]
 
 
-STOP_SECONDS = 1.0
+@cache
+def _portal() -> BlockingPortal:
+    """Start the event loop. It ends with the program, and its tasks are cancelled, such as those of open sockets."""
+    stack = ExitStack()
+    portal = stack.enter_context(start_blocking_portal(name="agui-client"))
+    stack.callback(portal.call, portal.stop, True)  # noqa: FBT003 - anyio's
+    atexit.register(stack.close)
+    return portal
 
 
-class LoopThread:
-    """An event loop in a daemon thread, which starts with the first call and ends with the program."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def run(self, coroutine: Coroutine[object, object, T], inbox: "SimpleQueue[Work | None] | None" = None) -> T:
-        """Run a coroutine on the loop, and do the work of ``inbox`` in this thread until the coroutine has ended.
-
-        Raises:
-            RuntimeError: this is the thread of the loop, which would wait for itself.
-        """
-        loop = self._start()
-        if threading.current_thread() is self._thread:
-            coroutine.close()
-            raise RuntimeError("An async function called a SyncSession, which would wait for itself: use Session.")
-        work = inbox or SimpleQueue()
-        future = asyncio.run_coroutine_threadsafe(coroutine, loop)
-        future.add_done_callback(lambda _: work.put(None))
-        try:
-            while (task := work.get()) is not None:
-                task()
-        except BaseException:
-            future.cancel()
-            raise
-        return future.result()
-
-    def _start(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None or self._thread is None or not self._thread.is_alive():
-                started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-                self._thread = threading.Thread(
-                    target=asyncio.run, args=(_until_stopped(started),), name="agui-client", daemon=True
-                )
-                self._thread.start()
-                self._loop, stopped = started.result()
-                atexit.register(_stop, self._thread, self._loop, stopped)
-            return self._loop
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_portal.cache_clear)  # a fork has no thread but its own
 
 
-async def _until_stopped(started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]") -> None:
-    stopped = asyncio.Event()
-    started.set_result((asyncio.get_running_loop(), stopped))
-    await stopped.wait()
+def _run(call: Callable[[], Awaitable[T]], inbox: Inbox | None = None) -> T:
+    """Run a call on the loop, and the work of ``inbox`` in this thread until the call has ended.
+
+    Raises:
+        RuntimeError: this is the thread of the loop, which would wait for itself.
+    """
+    work = inbox or Inbox()
+    future = _portal().start_task_soon(call)
+    future.add_done_callback(lambda _: work.put(None))
+    try:
+        while (task := work.get()) is not None:
+            task()
+    except BaseException:
+        future.cancel()
+        raise
+    return future.result()
 
 
-def _stop(thread: threading.Thread, loop: asyncio.AbstractEventLoop, stopped: asyncio.Event) -> None:
-    """End the loop. Its tasks are cancelled, such as those of open sockets."""
-    if thread.is_alive():
-        loop.call_soon_threadsafe(stopped.set)
-        thread.join(STOP_SECONDS)
-
-
-_loop_thread = LoopThread()
-
-
-def _in_caller(inbox: "SimpleQueue[Work | None]", handler: Callable[..., object]) -> Callable[..., object]:
+def _in_caller(inbox: Inbox, handler: Callable[..., object]) -> Callable[..., object]:
     """A handler for the loop that is called in the thread of the caller."""
 
     def call(reply: "Future[object]", arguments: tuple[object, ...]) -> None:
@@ -111,11 +84,11 @@ def _blocking(
 
     @wraps(method)
     def call(self: "SyncSession", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        inbox: SimpleQueue[Work | None] = SimpleQueue()
+        inbox = Inbox()
         for name, value in kwargs.items():
             if callable(value):
                 kwargs[name] = _in_caller(inbox, value)
-        return _loop_thread.run(method(self._session, *args, **kwargs), inbox)
+        return _run(partial(method, self._session, *args, **kwargs), inbox)
 
     return call
 
@@ -134,25 +107,18 @@ def _chained(
     return call
 
 
-def _made(make: Callable[P, Session]) -> Callable[P, "SyncSession"]:
+def _made(make: Callable[P, Session | Coroutine[object, object, Session]]) -> Callable[P, "SyncSession"]:
     """The synchronous face of a function that makes a session."""
 
     @wraps(make)
     def call(*args: P.args, **kwargs: P.kwargs) -> "SyncSession":
-        return SyncSession.of(make(*args, **kwargs))
+        made = make(*args, **kwargs)
+        return SyncSession.of(made if isinstance(made, Session) else _run(lambda: made))
 
     return call
 
 
-def _awaited(make: Callable[P, Coroutine[object, object, Session]]) -> Callable[P, Session]:
-    @wraps(make)
-    def call(*args: P.args, **kwargs: P.kwargs) -> Session:
-        return _loop_thread.run(make(*args, **kwargs))
-
-    return call
-
-
-class SyncSession(SessionView):
+class SyncSession(SessionState):
     """A ``Session`` without ``await``. Its methods and arguments are those of ``Session``.
 
     Close it with ``close()``, or use it as a context manager.
@@ -161,18 +127,20 @@ class SyncSession(SessionView):
     def __init__(
         self, url: Provided = LOCAL_URL, *, thread_id: str | None = None, **options: Unpack[SessionOptions]
     ) -> None:
-        self._session = Session(url, thread_id=thread_id, **options)
-        self._record = self._session._record  # noqa: SLF001 - two faces of one record
+        session = Session(url, thread_id=thread_id, **options)
+        self.__dict__ = session.__dict__  # two faces of one state
+        self._session = session
 
     @classmethod
     def of(cls, session: Session) -> Self:
         """Return the synchronous face of a session that no event loop uses."""
         made = cls.__new__(cls)
-        made._session, made._record = session, session._record  # noqa: SLF001 - two faces of one record
+        made.__dict__ = session.__dict__
+        made._session = session  # noqa: SLF001 - its own
         return made
 
     start = staticmethod(_made(Session.start))
-    from_id = staticmethod(_made(_awaited(Session.from_id)))
+    from_id = staticmethod(_made(Session.from_id))
 
     run = _chained(Session.run)
     cancel = _blocking(Session.cancel)
@@ -188,15 +156,11 @@ class SyncSession(SessionView):
     def events(self, timeout: float | None = None) -> Iterator[BaseEvent]:
         """Yield the events of the agent's turn, as ``Session.events`` does."""
         events = self._session.events(timeout)
-
-        async def following() -> BaseEvent | None:
-            return await anext(events, None)
-
         try:
-            while (event := _loop_thread.run(following())) is not None:
+            while (event := _run(lambda: anext(events, None))) is not None:
                 yield event
         finally:
-            _loop_thread.run(events.aclose())
+            _run(events.aclose)
 
     def __enter__(self) -> Self:
         return self

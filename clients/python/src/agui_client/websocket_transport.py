@@ -9,17 +9,15 @@ Rules:
 import json
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from functools import partial
 from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from agui_client.agentcore import is_presigned
-from agui_client.caller import Address, Caller
+from agui_client.caller import Caller
 from agui_client.errors import ConnectionDropped, RunRefusedError
 from agui_client.events import TERMINAL, parse_frame
-from agui_client.own_thread import in_thread
 from agui_client.transport import Frame, Received, events_in, refusal, refused_response, unknown_command
 
 CONNECT_SECONDS = 30.0
@@ -47,7 +45,6 @@ class WebSocketTransport:
         self._unanswered = 0
 
     async def stream(self, request: str) -> AsyncGenerator[Received, None]:
-        """Yield the events of a run."""
         async with aclosing(self._frames(request)) as frames:
             async for frame in frames:
                 if isinstance(frame.get("type"), str):
@@ -56,7 +53,6 @@ class WebSocketTransport:
                         return
 
     async def command(self, command: Frame) -> Frame:
-        """Send a command, and return its result."""
         try:
             async with aclosing(self._frames(json.dumps({"command": command, "id": 1}))) as frames:
                 async for frame in frames:
@@ -94,7 +90,7 @@ class WebSocketTransport:
         try:
             return await connect(
                 url,
-                additional_headers=await _headers(address, url),
+                additional_headers=await address.handshake_headers(url),
                 open_timeout=CONNECT_SECONDS,
                 ping_interval=PING_SECONDS,
                 ping_timeout=PONG_SECONDS,
@@ -112,14 +108,6 @@ def _with_cursor(url: str) -> str:
     if is_presigned(url):
         return url
     return f"{url}{'&' if urlsplit(url).query else '?'}cursor=1"
-
-
-async def _headers(address: Address, url: str) -> dict[str, str]:
-    """Headers of the handshake. They are signed in a thread because credentials may take time."""
-    if address.sigv4 is None:
-        return address.headers
-    signed = await in_thread(partial(address.sigv4.headers, "GET", url, address.headers))
-    return {**address.headers, **signed}
 
 
 def _frames_in(data: bytes) -> Iterator[Frame]:

@@ -38,17 +38,35 @@ def render_plaintext(
 
     The text ends with a line break unless it is empty.
     """
-    tools: dict[str, str] = {}
     asked: defaultdict[str | None, list[str]] = defaultdict(list)
     for question in questions:
         asked[question.after] += _paragraphs_of(question)
     paragraphs = [*([" ".join(title.split())] if title else []), *asked[None]]
-    for message in messages:
-        if not isinstance(message, ReasoningMessage | ActivityMessage):
-            tools |= {call.id: call.function.name for call in calls_of(message)}
-            paragraphs.append(_paragraph(_speaker(message, tools), "\n".join(_message_text(message))))
-        paragraphs += asked[message.id]
+    for message_id, speaker, text in speeches(messages):
+        paragraphs += [_paragraph(speaker, text)] if speaker else []
+        paragraphs += asked[message_id]
     return "\n\n".join(paragraphs) + "\n" if paragraphs else ""
+
+
+def speeches(messages: Iterable[Message]) -> Iterator[tuple[str, str, str]]:
+    """Yield id, speaker and text of each message. Reasoning and activities have no speaker."""
+    tools: dict[str, str] = {}
+    for message in messages:
+        if isinstance(message, ReasoningMessage | ActivityMessage):
+            yield message.id, "", ""
+            continue
+        tools |= {call.id: call.function.name for call in calls_of(message)}
+        calls = [f"[calls {call.function.name} {call.function.arguments}]" for call in calls_of(message)]
+        if isinstance(message, ToolMessage) and has_failed(message):
+            calls = [f"[failed: {message.error}]" if message.error else "[failed]"]
+        yield message.id, _speaker(message, tools), "\n".join(filter(None, [text_of(message.content), *calls]))
+
+
+def text_of(content: str | Sequence[ContentPart] | None) -> str:
+    """Return the text of a content. Other parts are named."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    return "\n".join(part.text if isinstance(part, TextPart) else f"[{part.type}]" for part in content)
 
 
 def _paragraphs_of(question: AskedQuestion) -> Iterator[str]:
@@ -66,22 +84,3 @@ def _speaker(message: Message, tools: dict[str, str]) -> str:
     if isinstance(message, ToolMessage):
         return " ".join(f"Result of {tools.get(message.tool_call_id, 'a tool')}".split())
     return "Subagent" if message.subagent_run_id else message.role.capitalize()
-
-
-def _message_text(message: Message) -> Iterator[str]:
-    if isinstance(message, ActivityMessage):
-        return
-    yield from _text(message.content)
-    for call in calls_of(message):
-        yield f"[calls {call.function.name} {call.function.arguments}]"
-    if isinstance(message, ToolMessage) and has_failed(message):
-        yield f"[failed: {message.error}]" if message.error else "[failed]"
-
-
-def _text(content: str | Sequence[ContentPart] | None) -> Iterator[str]:
-    if isinstance(content, str):
-        if content:
-            yield content
-        return
-    for part in content or ():
-        yield part.text if isinstance(part, TextPart) else f"[{part.type}]"

@@ -5,14 +5,16 @@ Rules:
 - Pure functions of messages. A call in a history is text and never runs.
 - A turn begins with a message of the user. Its open calls are those without a result at its end, as long as the
   assistant has not answered without calls after them.
-- Call ids may be used again. A result belongs to the last call with its id before it, or to the next one if there is
-  none. Of two calls with an id, the second may have lost its result to the first, because snapshots and clients move
-  results: then the further results of the first are those of the second.
+- The server gives a call another id if its thread has a call with that one (``repeated_id``), and it counts as the last
+  call of the first id. Other histories may have an id twice. A result belongs to the last call with its id before it,
+  or to the next one if there is none. Of two calls with an id, the second may have lost its result to the first,
+  because snapshots and clients move results: then the further results of the first are those of the second.
 - The last result of a call counts, unless it is a placeholder. If a message repeats the id of a call, the first counts.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 
 from ag_ui.core import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from msgspec import Struct
@@ -68,7 +70,22 @@ def index_calls(messages: Iterable[Message]) -> list[Sequence[IndexedCall]]:
 def latest_calls(messages: Sequence[Message]) -> dict[str, IndexedCall]:
     """Return the last call of each id."""
     index = zip(messages, index_calls(messages), strict=True)
-    return {each.call.id: each for message, calls in index if isinstance(message, AssistantMessage) for each in calls}
+    calls = {each.call.id: each for message, calls in index if isinstance(message, AssistantMessage) for each in calls}
+    return {id_: calls[list(repeated_ids(id_, calls))[-1]] for id_ in calls}
+
+
+def repeated_ids(call_id: str, known: Container[str]) -> Iterator[str]:
+    """Yield the known ids of the calls that were made under an id."""
+    for number in count(1):
+        id_ = repeated_id(call_id, number)
+        if id_ not in known:
+            break
+        yield id_
+
+
+def repeated_id(call_id: str, number: int) -> str:
+    """Return the id of a call that is the one of this number under its id."""
+    return call_id if number == 1 else f"{call_id}--{number}"
 
 
 def _share_results(calls: deque[IndexedCall]) -> None:

@@ -16,6 +16,7 @@ import { WaitingBar } from "./WaitingBar";
 export function Composer() {
   const [text, setText] = useState("");
   const [attachments, setAttachments] = useState<readonly Attachment[]>([]);
+  const [reading, setReading] = useState<readonly File[]>([]);
   const [refused, setRefused] = useState<readonly RefusedFile[]>([]);
   const [problem, setProblem] = useState("");
   const isBusy = useStore(chat, isRunning);
@@ -25,23 +26,30 @@ export function Composer() {
   const isTouch = useMedia(TOUCH);
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
+  const shown = useRef(conversation);
   // The focus moves before the next key, which may be the one that searches.
   useLayoutEffect(() => {
     area.current?.focus();
+    shown.current = conversation;
+    setReading([]);
     setAttachments([]);
     setRefused([]);
     setProblem("");
   }, [conversation]);
   useEffect(() => grow(area.current), [text]);
 
-  const add = async (files: Iterable<File>) => {
-    const { read, refused } = await readFiles([...files], attachments, maxBodyBytes());
+  const add = async (chosen: Iterable<File>) => {
+    const files = [...chosen];
+    setReading((before) => [...before, ...files]);
+    const { read, refused } = await readFiles(files);
+    if (shown.current !== conversation) return;
+    setReading((before) => before.filter((file) => !files.includes(file)));
     setAttachments((before) => [...before, ...read]);
     setRefused((before) => [...before, ...refused]);
   };
   useDroppedFiles((files) => void add(files));
 
-  const canSend = text.trim() !== "" || attachments.length > 0;
+  const canSend = reading.length === 0 && (text.trim() !== "" || attachments.length > 0);
   const submit = () => {
     if (!canSend) return;
     const content = contentOf(text.trim(), attachments);
@@ -69,6 +77,11 @@ export function Composer() {
           attachments={attachments}
           onRemove={(index) => setAttachments(attachments.filter((_, other) => other !== index))}
         />
+      )}
+      {reading.length > 0 && (
+        <p class="attaching" role="status">
+          {`Attaching ${reading.map(({ name }) => name).join(", ")}…`}
+        </p>
       )}
       {refused.length > 0 && (
         <RefusedFiles files={refused} onRemove={(index) => setRefused(refused.filter((_, other) => other !== index))} />

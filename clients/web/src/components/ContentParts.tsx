@@ -1,7 +1,9 @@
-/** Files and media of a message. Only data is shown, because an address would tell another server that it is read. */
+/** Files and media of a message. An address is not loaded, because it would tell another server that it is read. */
 
 import type { ContentPart, PartSource } from "@ag-ui/core";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
+import { failureOf, problem } from "../chat";
+import { isKnown, load } from "../stored-files";
 import { download } from "./copy";
 import { Dialog } from "./Dialog";
 import { Icon } from "./icons";
@@ -18,27 +20,46 @@ export function ContentParts({ parts }: { parts: readonly ContentPart[] }) {
   );
 }
 
+type Media = Exclude<ContentPart, { type: "text" }>;
+
 function Part({ part }: { part: ContentPart }) {
-  if (part.type === "text") return <p class="part-text">{part.text}</p>;
-  const { source } = part;
-  if (part.type === "image" && source.type === "data" && SAFE_IMAGE.test(source.mimeType)) {
-    return <Picture name={nameOf(part, "Picture")} address={`data:${source.mimeType};base64,${source.value}`} />;
-  }
-  const name = nameOf(part, describe(part.type, source));
-  if (source.type !== "data") {
-    return (
-      <span class="part-file">
-        <Icon name="file" />
-        {name}
-      </span>
-    );
-  }
-  return (
-    <button type="button" class="part-file" title="Save" onClick={() => save(name, source.value, source.mimeType)}>
+  return part.type === "text" ? <p class="part-text">{part.text}</p> : <MediaPart part={part} />;
+}
+
+function MediaPart({ part }: { part: Media }) {
+  const address = usePicture(part);
+  if (address !== null) return <Picture name={nameOf(part, "Picture")} address={address} />;
+  const name = nameOf(part, describe(part));
+  const label = (
+    <>
       <Icon name="file" />
       {name}
+    </>
+  );
+  if (!isKnown(part.source)) return <span class="part-file">{label}</span>;
+  return (
+    <button type="button" class="part-file" title="Save" onClick={() => void save(name, part.source)}>
+      {label}
     </button>
   );
+}
+
+/** The address of a picture that may be shown; null for any other file and for a picture that is not loaded. */
+function usePicture({ type, source }: Media): string | null {
+  const inline = source.type === "data" ? pictureOf(source.mimeType, source.value) : null;
+  const [loaded, setLoaded] = useState<string | null>(null);
+  useEffect(() => {
+    if (type !== "image" || source.type !== "file" || !isKnown(source)) return;
+    load(source).then(
+      ({ mimeType, data }) => setLoaded(pictureOf(mimeType, data)),
+      () => undefined, // its name is shown
+    );
+  }, [type, source.value]);
+  return type === "image" ? (inline ?? loaded) : null;
+}
+
+function pictureOf(mimeType: string, data: string): string | null {
+  return SAFE_IMAGE.test(mimeType) ? `data:${mimeType};base64,${data}` : null;
 }
 
 /** A picture that opens in its full size. */
@@ -59,18 +80,21 @@ function Picture({ name, address }: { name: string; address: string }) {
 }
 
 /** Save a file. It is not opened, because the page of a file would have the rights of this one. */
-function save(name: string, base64: string, mimeType: string): void {
-  download(
-    name,
-    Uint8Array.from(atob(base64), (character) => character.charCodeAt(0)),
-    mimeType,
-  );
+async function save(name: string, source: PartSource): Promise<void> {
+  try {
+    const { mimeType, data } = await load(source);
+    const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
+    download(name, bytes, mimeType);
+  } catch (error) {
+    problem.set(failureOf(error));
+  }
 }
 
-function nameOf(part: { metadata?: { filename?: unknown } }, fallback: string): string {
-  return typeof part.metadata?.filename === "string" ? part.metadata.filename : fallback;
+function nameOf({ metadata }: Media, fallback: string): string {
+  const { filename } = (metadata ?? {}) as { filename?: unknown };
+  return typeof filename === "string" ? filename : fallback;
 }
 
-function describe(type: string, source: PartSource): string {
-  return source.type === "data" ? `${type} (${source.mimeType})` : `${type} (not loaded)`;
+function describe({ type, source }: Media): string {
+  return isKnown(source) && source.mimeType ? `${type} (${source.mimeType})` : `${type} (not loaded)`;
 }

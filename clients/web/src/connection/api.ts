@@ -15,6 +15,7 @@ import {
   type RunErrorEvent,
   type RunFinishedEvent,
 } from "@ag-ui/core";
+import type { Command, CommandResult } from "@agui-container/client";
 import { endpoint, SESSION_HEADER, session } from "../config";
 import { authorization } from "../token";
 
@@ -64,6 +65,13 @@ export interface StoredThread extends ThreadFacts {
   answers: StoredAnswer[];
   notices: StoredNotice[];
   continuationToken: string;
+}
+
+export interface StoredFile {
+  name: string;
+  mimeType: string;
+  /** The bytes as base64. */
+  data: string;
 }
 
 export interface RunFacts {
@@ -194,6 +202,9 @@ export const api = {
   fork: (threadId: string, messageId: string, newThreadId?: string) =>
     command<ThreadFacts>("threads.fork", { threadId, messageId, newThreadId }),
   feedback: (threadId: string, rating: Feedback) => command<Feedback>("threads.feedback", { threadId, ...rating }),
+  file: (fileId: string) => command<StoredFile>("files.get", { fileId }),
+  /** Any command, for what sends commands of its own. */
+  command: ({ type, ...fields }: Command) => command<CommandResult>(type, fields),
   runs: () => command<{ runs: RunFacts[] }>("runs.list"),
   latestRun: (threadId: string) => command<RunFacts>("runs.get", { threadId }),
   capabilities: async () => (await command<{ capabilities: AgentCapabilities }>("capabilities")).capabilities,

@@ -25,7 +25,6 @@ def wire() -> str:
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
 async def profiles() -> AsyncIterator[Profiles]:
-    """Debian's Chromium without a window."""
     path = chromium()
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--process-per-site"])
@@ -56,7 +55,6 @@ def assistant() -> Iterator[str]:
 
 @pytest.fixture(scope="package")
 def scripted() -> Iterator[str]:
-    """The agent of ``tests.web.console.scripted``."""
     with serve_page(AGUI_AGENT="tests.web.console.scripted:agent") as server:
         yield server.url
 

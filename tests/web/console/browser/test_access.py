@@ -16,7 +16,6 @@ MOST_TABS = 40
 
 
 async def tab_to(target: Locator, key: str = "Tab") -> None:
-    """Press a key until an element has the focus."""
     for _ in range(MOST_TABS):
         await target.page.keyboard.press(key)
         if await target.and_(target.page.locator(":focus")).count() == 1:
@@ -25,7 +24,6 @@ async def tab_to(target: Locator, key: str = "Tab") -> None:
 
 
 async def enter(user: User, name: str, key: str = "Tab") -> None:
-    """Go to a button by keys, and press it."""
     await tab_to(user.page.get_by_role("button", name=name, exact=True), key)
     await user.page.keyboard.press("Enter")
 
@@ -229,7 +227,6 @@ SMALL_TARGETS = """() =>
 
 
 async def has_large_targets(user: User) -> None:
-    """Fail if a control that is shown is too small."""
     assert await user.page.evaluate(SMALL_TARGETS) == []
 
 

@@ -55,7 +55,7 @@ async def test_a_hostile_app_reaches_nothing_of_the_page_and_no_tool_that_it_may
         address = user.page.url
         await user.finishes("call apps_attack {}\ncall apps_show {}")
         await expect(app(user).locator("pre")).to_contain_text("done: ")
-        await expect(app(user).locator("pre")).to_have_text("origin null, 26 attempts, done: nothing")
+        await expect(app(user).locator("pre")).to_have_text("origin null, 31 attempts, done: nothing")
         for button, words in (("Submit", "form-action"), ("Leave", "frame-src")):
             async with user.page.expect_console_message(partial(names, words)):
                 await app(user).get_by_role("button", name=button).click()

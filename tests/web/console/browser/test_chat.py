@@ -1,14 +1,15 @@
 """A conversation: text, reasoning, calls, subagents, steps, notices, attachments, messages that wait."""
 
-import re
+import base64
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.async_api import FilePayload, expect
+from playwright.async_api import FilePayload, Route, expect
 
 from tests.web.console.browser.conftest import Visit, over_both
-from tests.web.console.driver import User, serve_page
+from tests.web.console.driver import User, command_of, serve_page
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="package")]
 
@@ -41,30 +42,6 @@ async def test_a_newcomer_gets_to_a_tool_an_approval_and_a_fork_by_clicks(visit:
     await user.press("Ask again")
     await user.is_done()
     await user.reads("The result of calculate is 14.")
-
-
-async def test_a_newcomer_sees_reasoning_subagents_questions_and_stop_by_buttons(visit: Visit, unset: str) -> None:
-    user = await visit(unset)
-    await user.page.get_by_role("button", name="Use a subagent").click()
-    await user.reads("The result of delegate")
-    await user.press("New chat")
-    await user.page.get_by_role("button", name="Answer a question").click()
-    await user.press("Rather not")
-    await user.reads("The user did not want to say.")
-    await user.press("New chat")
-    await user.page.get_by_role("button", name="Stop an answer").click()
-    await user.reads("Waiting 30 s.")
-    await user.press("Stop")
-    await user.reads("You stopped this answer.")
-    await user.press("New chat")
-    await user.page.get_by_role("button", name="See it think").click()
-    await user.reads("I have thought about rain.")
-    thoughts = user.page.get_by_text("I am asked to think about rain.")
-    await expect(thoughts).to_be_hidden()
-    await user.page.get_by_text(re.compile("^Thought")).click()
-    await expect(thoughts).to_be_visible()
-    await user.say("hello")
-    await expect(user.conversation.get_by_text("calculate 2*(3+4)", exact=True)).to_be_visible()
 
 
 async def test_text_is_markdown_with_tables_code_and_formulas(visit: Visit, scripted: str) -> None:
@@ -112,6 +89,11 @@ def binary(name: str, size: int) -> FilePayload:
     return FilePayload(name=name, mimeType="application/octet-stream", buffer=b"x" * size)
 
 
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+"""A picture of one pixel."""
+
 PASTE_AND_DROP = """(area) => {
     const pasted = new DataTransfer();
     pasted.items.add(new File([new Uint8Array([137, 80, 78, 71])], 'dot.png', {type: 'image/png'}));
@@ -134,6 +116,17 @@ async def test_pictures_and_files_are_pasted_dropped_shown_and_saved(
     async with user.page.expect_download() as download:
         await user.press("note.txt")
     assert (await download.value).suggested_filename == "note.txt"
+    picture = FilePayload(name="large.png", mimeType="image/png", buffer=PIXEL + bytes(70_000))
+    await attach(user, picture, binary("large", 70_000))
+    await expect(attached).to_have_text(["large.png", "large"])
+    await user.press("Send")
+    await expect(user.conversation.locator(".markdown")).to_have_text(["I see image, document."] * 2)
+    await user.is_done()
+    await user.page.reload()  # messages name the large ones, which are asked for
+    async with user.page.expect_download() as download:
+        await user.press("large")
+    assert (await download.value).suggested_filename == "large"
+    await expect(user.page.get_by_role("img", name="large.png")).to_have_js_property("naturalWidth", 1)
     await user.press("Open dot.png")
     await expect(user.page.get_by_role("dialog", name="dot.png")).to_be_visible()
     await user.page.keyboard.press("Escape")
@@ -153,23 +146,26 @@ async def test_files_are_chosen_and_removed_and_those_that_cannot_be_sent_say_wh
     attached = user.page.get_by_label("Attachments", exact=True).get_by_role("listitem")
     refused = user.page.get_by_label("Files that are not attached").get_by_role("listitem")
     dot = FilePayload(name="dot.png", mimeType="image/png", buffer=b"\x89PNG")
-    files = [
-        dot,
-        binary("empty", 0),
-        binary("first", 4_900_000),
-        binary("second", 4_900_000),
-        binary("third", 5_100_000),
-    ]
-    await attach(user, *files)
+
+    async def forbid(route: Route) -> None:
+        if command_of(route.request) == "files.put" and '"second"' in (route.request.post_data or ""):
+            error = {"type": "RUN_ERROR", "code": "ACCESS_DENIED", "message": "You may not store files."}
+            await route.fulfill(body=f"data: {json.dumps(error)}\n\n")
+        else:
+            await route.fallback()
+
+    await user.page.route("**/invocations", forbid)
+    sizes = {"empty": 0, "first": 4_900_000, "second": 70_000, "third": 5_100_000}
+    await attach(user, dot, *(binary(name, size) for name, size in sizes.items()))
     await expect(attached).to_have_text(["dot.png", "first"])
     await expect(refused.nth(0)).to_have_text("empty is not attached. It is empty.")
-    await expect(refused.nth(1)).to_contain_text("second is not attached. Too large together with the other files")
+    await expect(refused.nth(1)).to_have_text("second is not attached. You may not store files.")
     await expect(refused.nth(2)).to_contain_text("third is not attached. Too large: it has 5.1 MB")
     await user.press("Remove dot.png")
     await user.press("Send")
     await user.reads("I see document.")
     await expect(refused).to_have_count(0)
     await user.is_done()
-    await attach(user, binary("second", 4_900_000))  # the first one is not sent again
+    await attach(user, binary("fourth", 4_900_000))  # the first one is not sent again
     await user.press("Send")
     await expect(user.conversation.locator(".markdown")).to_have_text(["I see document."] * 2)

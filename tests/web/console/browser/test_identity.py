@@ -125,7 +125,6 @@ def guarded_by(issuer: str) -> Settings:
 
 @pytest_asyncio.fixture(loop_scope="package")
 async def guarded(issuer: str) -> AsyncIterator[str]:
-    """A server with a button to sign in."""
     async with serving(create_app(None, guarded_by(issuer))) as address, httpx.AsyncClient(base_url=address) as http:
         while "data-sign-in" not in (await http.get("/")).text:
             pass  # the server asks its issuer until it has an answer

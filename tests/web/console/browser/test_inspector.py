@@ -50,7 +50,6 @@ async def test_events_are_listed_filtered_and_shown_raw(visit: Visit, assistant:
 
 
 async def downloaded(user: User, folder: Path) -> list[dict[str, Any]]:
-    """The lines that "Download as JSONL" saves."""
     async with user.page.expect_download() as download:
         await user.press("Download as JSONL")
     saved = folder / "events.jsonl"

@@ -16,7 +16,6 @@ FIRST_VISIT_BYTES = 200 * 1024
 
 
 def parts(requests: list[Request]) -> set[str]:
-    """Files of the page, chunks by the name of their module."""
     return {
         found[1] for request in requests if (found := re.search(r"/console/(?:chunks/(?=\w+-))?([\w.]+)", request.url))
     }

@@ -16,7 +16,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.packages, pytest.mark.asyncio(loo
 
 
 async def talk(user: User, *turns: tuple[str, str]) -> None:
-    """Send messages, and wait for the answer to each."""
     for text, answer in turns:
         await user.page.get_by_role("textbox", name="Message", exact=True).fill(text)
         await user.page.get_by_role("button", name="Send message").click()

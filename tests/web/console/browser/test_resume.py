@@ -3,60 +3,12 @@
 import pytest
 from playwright.async_api import expect
 
-from tests.web.console.browser.conftest import Visit, over_both
+from tests.web.console.browser.conftest import Visit
 from tests.web.console.driver import NO_NETWORK, PageServer, release
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="package")]
 
 WORDS = " ".join(f"word{number}" for number in range(40))
-
-BREAKABLE = """
-() => {
-    const controllers = [];
-    const sockets = [];
-    const fetchIt = window.fetch;
-    window.fetch = async (url, init = {}) => {
-        const response = await fetchIt(url, init);
-        if (!String(init.body).includes("runId")) return response;
-        let fail;
-        const broken = new Promise((_, reject) => { fail = () => reject(new TypeError("network error")); });
-        broken.catch(() => {});
-        controllers.push(() => fail());
-        const reader = response.body.getReader();
-        const body = new ReadableStream({
-            async pull(controller) {
-                try {
-                    const { done, value } = await Promise.race([reader.read(), broken]);
-                    if (done) controller.close(); else controller.enqueue(value);
-                } catch (error) { reader.cancel().catch(() => {}); controller.error(error); }
-            },
-        });
-        return new Response(body, { status: response.status, headers: response.headers });
-    };
-    const Socket = window.WebSocket;
-    window.WebSocket = class extends Socket {
-        constructor(...all) { super(...all); sockets.push(this); }
-    };
-    window.breakConnections = () => {
-        for (const stop of controllers.splice(0)) stop();
-        for (const socket of sockets.splice(0)) socket.close();
-    };
-}
-"""
-
-
-@over_both
-async def test_a_stream_goes_on_where_it_was_when_the_connection_comes_back(visit: Visit, scripted: str) -> None:
-    user = await visit(scripted)
-    await user.page.evaluate(BREAKABLE)
-    await user.say("slowly")
-    await user.reads("word5 ")
-    await user.page.evaluate("breakConnections()")
-    await release(scripted)
-    await user.reads("word39")
-    await user.is_done()
-    await expect(user.conversation.locator(".markdown")).to_have_text(WORDS)
-    user.expect_complaints(*NO_NETWORK)
 
 
 async def test_a_run_and_a_message_that_waits_for_it_outlive_a_reload(visit: Visit, scripted: str) -> None:

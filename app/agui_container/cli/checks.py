@@ -1,0 +1,297 @@
+"""Checks of what the settings name: the port, the agent, its store, and whom it asks.
+
+Rules:
+
+- A check yields findings and changes nothing.
+- An exception that it raises is a finding, too, with the advice of ``ADVICE``.
+"""
+
+import asyncio
+import os
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import redirect_stdout
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from pathlib import Path
+
+import httpx
+from ag_ui.core import UserMessage
+from msgspec import Struct
+
+from agui_container.cli.local_server import bind_reason
+from agui_container.main import build_app, open_url
+from agui_container.ports import Model, ToolError
+from agui_container.ports.agent import maybe_aclosing
+from agui_container.ports.model import Prompt
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.replicas.buses import open_bus
+from agui_container.settings import ASSISTANT, Auth, Settings
+from agui_container.stores import is_durable, open_store
+from agui_container.tools.mcp import McpConfigError, parse_servers
+from agui_container.tools.mcp.servers import Server
+
+HTTP_SECONDS = 5.0
+AWS_SECONDS = 5
+"""Seconds to connect to AWS, and to read an answer."""
+
+SKEW_WARNING_SECONDS = 30.0
+SKEW_FAILURE_SECONDS = 60.0
+"""Difference of clocks at which tokens are refused. AWS refuses requests from 300 seconds on."""
+
+QUESTION = Prompt("Answer with one word.", [UserMessage(id="doctor", content="Say ok.")])
+
+ADVICE = {
+    "agent": "Correct this setting or the code that it names.",
+    "port": "Stop the program that listens there, or set AGUI_PORT and AGUI_HOST to an address of this machine.",
+    "store": "Check the address, user, password and network of AGUI_STORE.",
+    "bus": "Check the address, user, password and network of AGUI_BUS.",
+    "aws": "Give this process credentials: a role, a profile (AWS_PROFILE) or keys.",
+    "mcp": "Check the url and the headers, or the command, of this server in AGUI_MCP_SERVERS.",
+    "install": "Whoever installs this elsewhere would not get it.",
+}
+"""What to do if a check fails."""
+
+MODEL_ADVICE = {
+    ErrorCode.MODEL_ACCESS_DENIED: "Check the key or the AWS credentials, and the access of the account to the model.",
+    ErrorCode.MODEL_NOT_FOUND: "Check the name of the model, and its region or AGUI_OPENAI_BASE_URL.",
+    ErrorCode.MODEL_THROTTLED: "Wait, or ask the provider for a larger quota.",
+    ErrorCode.MODEL_UNAVAILABLE: "Check the network, the region and AGUI_OPENAI_BASE_URL.",
+    ErrorCode.MODEL_TIMEOUT: "Check the network, the region and AGUI_OPENAI_BASE_URL.",
+    ErrorCode.MODEL_REJECTED: "Check AGUI_MODEL_OPTIONS.",
+}
+
+
+class CheckStatus(StrEnum):
+    """Result of a check. Only ``FAILED`` makes ``agui doctor`` fail."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+class Finding(Struct, frozen=True, omit_defaults=True):
+    """Result of one check.
+
+    Attributes:
+        name: subject of the check.
+        status: result.
+        detail: fact that was found.
+        advice: sentence that says what to do; empty if there is nothing to do.
+    """
+
+    name: str
+    status: CheckStatus
+    detail: str
+    advice: str = ""
+
+
+Findings = AsyncIterator[Finding]
+
+
+def ok(name: str, detail: str) -> Finding:
+    return Finding(name, CheckStatus.OK, detail)
+
+
+def skipped(name: str, detail: str) -> Finding:
+    return Finding(name, CheckStatus.SKIPPED, detail)
+
+
+def failed(name: str, detail: str, advice: str) -> Finding:
+    return Finding(name, CheckStatus.FAILED, detail, advice)
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the text of an error and the first line of its cause, for the operator."""
+    text, cause = str(error).rstrip("."), error.__cause__
+    while isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[0]
+    if cause is None:
+        return text
+    return ": ".join(filter(None, (text, type(cause).__name__, next(iter(str(cause).splitlines()), ""))))
+
+
+async def check_port(settings: Settings) -> Findings:
+    host, port = settings.host, settings.port
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError as error:
+        if answer := await ping(host, port):
+            yield ok("port", f"a server answers on {host}:{port}: {answer}")
+        else:
+            yield failed("port", f"{host}:{port}: {bind_reason(error)}", ADVICE["port"])
+    else:
+        yield ok("port", f"{host}:{port} is free")
+
+
+async def ping(host: str, port: int) -> str | None:
+    """Return the status of the AG-UI server on a port, or None if there is none."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+    try:
+        async with httpx.AsyncClient(timeout=HTTP_SECONDS, trust_env=False) as client:
+            body: object = (await client.get(f"http://{name}:{port}/ping")).json()
+    except (httpx.HTTPError, ValueError):
+        return None
+    return str(body["status"]) if isinstance(body, dict) and "status" in body else None
+
+
+async def check_clock(settings: Settings) -> Findings:
+    url = clock_server(settings)
+    if url is None:
+        yield skipped("clock", "the settings name no server to compare it with")
+        return
+    host = httpx.URL(url).host
+    try:
+        async with httpx.AsyncClient(timeout=HTTP_SECONDS) as client:
+            answer = await client.head(url)
+        skew = abs(time.time() - parsedate_to_datetime(answer.headers["date"]).timestamp())
+    except (httpx.HTTPError, KeyError, ValueError):
+        yield skipped("clock", f"{host} does not tell its time")
+        return
+    detail = f"{skew:.0f} seconds from {host}"
+    if skew <= SKEW_WARNING_SECONDS:
+        yield ok("clock", detail)
+        return
+    status = CheckStatus.FAILED if skew > SKEW_FAILURE_SECONDS else CheckStatus.WARNING
+    advice = "Synchronize the clock of this machine (NTP): tokens and AWS signatures are refused."
+    yield Finding("clock", status, detail, advice)
+
+
+def clock_server(settings: Settings) -> str | None:
+    """Return the URL of a server whose time matters: the issuer of tokens, AWS, or the model's."""
+    if settings.auth is Auth.JWT:
+        return settings.auth_discovery_url
+    if uses_aws(settings):
+        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+        return os.environ.get("AWS_ENDPOINT_URL_STS") or f"https://sts.{region}.amazonaws.com"
+    uses_openai = any("openai:" in model for model in (settings.model, *settings.models))
+    return settings.openai_base_url if uses_openai else None
+
+
+# --- the agent, its store and its bus ---------------------------------------------------------------------------------
+
+
+async def check_agent(settings: Settings) -> Findings:
+    with redirect_stdout(sys.stderr):  # an agent may print while it is imported
+        build_app(settings)
+    yield ok("agent", f"{', '.join(settings.agent_references)} can be served")
+
+
+async def check_store(settings: Settings) -> Findings:
+    url = settings.store.get_secret_value()
+    if url == "memory":
+        yield ok("store", "memory: threads end with the process")
+        return
+    file = Path(url.partition("///")[2].partition("?")[0])
+    if url.startswith("sqlite:") and not file.exists():  # noqa: ASYNC240 - a file of this machine
+        if os.access(file.parent, os.W_OK | os.X_OK):
+            yield ok("store", f"{file} is made at the start")
+        else:
+            advice = "Make the folder, or let the user of the server write to it."
+            yield failed("store", f"{file} cannot be made in {file.parent}", advice)
+        return
+    store = open_url("AGUI_STORE", url, open_store)
+    try:
+        if not is_durable(url):
+            await store.threads("agui-doctor", limit=1)
+            yield ok("store", "AgentCore Memory answers")
+            return
+        from agui_container.stores.sql.store import SqlStore  # noqa: PLC0415 - imported only if it is used
+
+        missing = await store.count_missing_steps() if isinstance(store, SqlStore) else 0
+        yield ok("store", "the database answers")
+        if missing:
+            advice = "The next start of a server applies them. Keep a backup until it has started."
+            yield Finding("migrations", CheckStatus.WARNING, f"{missing} steps are missing", advice)
+        else:
+            yield ok("migrations", "the schema is that of this version")
+    finally:
+        await store.aclose()
+
+
+async def check_bus(settings: Settings) -> Findings:
+    url = settings.bus.get_secret_value()
+    if url == "memory":
+        yield ok("bus", "memory: this process alone")
+        return
+    bus = open_url("AGUI_BUS", url, open_bus)
+    try:
+        await bus.open()
+        yield ok("bus", "the server answers")
+    finally:
+        await bus.aclose()
+
+
+# --- providers --------------------------------------------------------------------------------------------------------
+
+
+def uses_aws(settings: Settings) -> bool:
+    models = (settings.model, *settings.models)
+    return any("bedrock:" in each for each in models) or settings.store.get_secret_value().startswith("agentcore-")
+
+
+async def check_aws(settings: Settings) -> Findings:
+    if not uses_aws(settings):
+        yield skipped("aws", "the settings name nothing of AWS")
+        return
+    from boto3.session import Session  # type: ignore[import-untyped]  # noqa: PLC0415 - a slow import
+    from botocore.config import Config  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    config = Config(connect_timeout=AWS_SECONDS, read_timeout=AWS_SECONDS, retries={"total_max_attempts": 1})
+    session = Session(region_name=os.environ.get("AWS_REGION"))
+    if session.region_name is None:
+        yield failed("aws region", "there is none", "Set AWS_REGION to the region of the model.")
+    else:
+        yield ok("aws region", session.region_name)
+    client = session.client("sts", session.region_name or "us-east-1", config=config)
+    yield ok("aws identity", str((await asyncio.to_thread(client.get_caller_identity))["Arn"]))
+
+
+async def check_models(settings: Settings) -> Findings:
+    if ASSISTANT not in settings.agent_references.values():
+        yield skipped("model", f"{settings.agent} chooses its model itself")
+        return
+    from agui_container.assistant_factory import build_model, build_models  # noqa: PLC0415 - other agents need none
+
+    closers: list[Callable[[], Awaitable[None]]] = []
+    try:
+        models = {settings.model: build_model(settings.model, settings, closers), **build_models(settings, closers)}
+        for name, model in models.items():
+            yield await ask_model(name, model)
+    finally:
+        for close in closers:
+            await close()
+
+
+async def ask_model(name: str, model: Model) -> Finding:
+    try:
+        async with maybe_aclosing(model.stream(QUESTION)) as deltas:
+            await anext(deltas, None)
+    except AppError as error:
+        status = CheckStatus.WARNING if error.code is ErrorCode.MODEL_THROTTLED else CheckStatus.FAILED
+        return Finding("model", status, f"{name}: {reason_of(error)}", MODEL_ADVICE.get(error.code, "See the reason."))
+    return ok("model", f"{name} answers")
+
+
+async def check_mcp_servers(settings: Settings) -> Findings:
+    servers = parse_servers(settings.mcp_servers)
+    if not servers:
+        yield skipped("mcp", "the settings name no MCP server")
+    for server in servers:
+        try:
+            yield ok("mcp", f"{server.name}: {', '.join(await tool_names(server)) or 'no tools'}")
+        except (McpConfigError, ToolError) as error:
+            yield failed("mcp", f"{server.name}: {reason_of(error)}", ADVICE["mcp"])
+
+
+async def tool_names(server: Server) -> list[str]:
+    from agui_container.tools.mcp.source import McpSource  # noqa: PLC0415 - a slow import
+
+    source = McpSource(server)
+    try:
+        return [tool.spec.name for tool in await source.tools_for().get()]
+    finally:
+        await source.aclose()

@@ -1,1 +1,0 @@
-"""Checks of ``agui doctor``: each one returns findings, and each finding says what to do."""

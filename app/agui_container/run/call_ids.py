@@ -1,0 +1,76 @@
+"""Ids of tool calls that are unique in their thread, because some models use an id again.
+
+Rule: clients append the arguments of a second call with an id to the first one. So a call whose id the thread has gets
+another one in all its events, until the agent sends a snapshot of its messages. A waiting call may be announced again.
+"""
+
+from collections.abc import Sequence
+
+from ag_ui.core import (
+    BaseEvent,
+    Interrupt,
+    MessagesSnapshotEvent,
+    ReasoningEncryptedValueEvent,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    ToolCallArgsEvent,
+    ToolCallEndEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+)
+from msgspec import Struct, field
+
+from agui_container.protocol.grammar import TOOL_CALL
+from agui_container.protocol.validator import ProducerRules, RunSequence
+from agui_core.turns import repeated_id, repeated_ids
+
+
+class CallIds(Struct):
+    """Ids of the calls of one run. ``waiting`` are ids of calls of the history that the run may announce again."""
+
+    sequence: RunSequence
+    rules: ProducerRules
+    waiting: set[str]
+    _ids: dict[str, list[str]] = field(default_factory=dict)
+
+    def rename(self, event: BaseEvent) -> BaseEvent:
+        """Return the event with the id that its call has in the thread."""
+        if isinstance(event, ToolCallStartEvent):
+            self._begin(event.tool_call_id)
+        elif isinstance(event, ToolCallResultEvent):
+            self.waiting.discard(event.tool_call_id)
+        return self._renamed(event) if self._ids else event
+
+    def _begin(self, call_id: str) -> None:
+        is_repeated = call_id in self.rules.known_calls and call_id not in self.waiting
+        if is_repeated and not self.sequence.is_open(TOOL_CALL, self._latest(call_id)):
+            made = len(list(repeated_ids(call_id, self.rules.known_calls)))
+            self._ids.setdefault(call_id, [call_id]).append(repeated_id(call_id, made + 1))
+
+    def _renamed(self, event: BaseEvent) -> BaseEvent:
+        change: dict[str, object] = {}
+        match event:
+            case ToolCallStartEvent() | ToolCallArgsEvent() | ToolCallEndEvent():
+                change["tool_call_id"] = self._latest(event.tool_call_id)
+            case ToolCallResultEvent():
+                ids = self.all_of(event.tool_call_id)
+                unanswered = [each for each in ids if each in self.rules.open_calls()]
+                change["tool_call_id"] = [*unanswered, ids[-1]][0]
+            case ReasoningEncryptedValueEvent(subtype="tool-call"):
+                change["entity_id"] = self._latest(event.entity_id)
+            case RunFinishedEvent(outcome=RunFinishedInterruptOutcome() as outcome):
+                change["outcome"] = RunFinishedInterruptOutcome(interrupts=[*map(self._asked, outcome.interrupts)])
+            case MessagesSnapshotEvent():
+                self._ids.clear()
+        return event.model_copy(update=change) if change else event
+
+    def _asked(self, interrupt: Interrupt) -> Interrupt:
+        """Return the interrupt of a call with its id."""
+        return interrupt.model_copy(update={"tool_call_id": self._latest(interrupt.tool_call_id or "") or None})
+
+    def all_of(self, call_id: str) -> Sequence[str]:
+        """Return the ids of the calls that the agent has made under an id, and the id itself."""
+        return self._ids.get(call_id, [call_id])
+
+    def _latest(self, call_id: str) -> str:
+        return self.all_of(call_id)[-1]

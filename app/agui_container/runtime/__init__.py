@@ -1,1 +1,0 @@
-"""Building blocks for asyncio and threads, independent of the protocol."""
