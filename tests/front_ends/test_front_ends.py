@@ -200,10 +200,9 @@ async def test_nextjs_passes_the_token_of_the_user_on_and_streams(browser: Brows
     with issuer_process() as issuer:
         discovery = f"{issuer}/.well-known/openid-configuration"
         auth = {"AGUI_AUTH": "jwt", "AGUI_AUTH_DISCOVERY_URL": discovery, "AGUI_AUTH_ALLOWED_AUDIENCE": "my-agent"}
-        variables = {"ISSUER_URL": issuer, "NEXT_TELEMETRY_DISABLED": "1"}
         with (
             ServerProcess(AGUI_AGENT="assistant", AGUI_ON_DISCONNECT="cancel", **auth) as server,
-            program_on(url, *start, AGENT_URL=server.invocations, **variables),
+            program_on(url, *start, AGENT_URL=server.invocations, ISSUER_URL=issuer, NEXT_TELEMETRY_DISABLED="1"),
         ):
             refused = await asyncio.to_thread(httpx.post, f"{url}api/agent", json={}, timeout=SECONDS)
             assert refused.status_code == 401
