@@ -12,7 +12,7 @@ differ. All other times are Unix seconds of the caller's clock.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -28,7 +28,6 @@ from agui_container.ports.records import (
     DayTokens,
     Ending,
     Exists,
-    Lease,
     Page,
     RunKey,
     RunProgress,
@@ -224,11 +223,11 @@ class Store(NoteStore, Protocol):
         of the thread as it is. Raises the same exceptions as ``append``.
         """
 
-    async def renew(self, replica: str, lease: float, progress: Sequence[RunProgress] = ()) -> Sequence[Lease]:
+    async def renew(self, replica: str, lease: float, progress: Sequence[RunProgress] = ()) -> Mapping[RunKey, bool]:
         """Renew the leases of all open runs of the replica for ``lease`` seconds, and store their progress.
 
         Returns:
-            The runs of the replica. It has lost all others.
+            The open runs of the replica, each with True if its cancellation was requested. It has lost all others.
         """
 
     async def cancel(self, run: RunKey) -> bool:
