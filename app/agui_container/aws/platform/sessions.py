@@ -71,6 +71,8 @@ class ContainerSession:
         self.container = container
         self.context = context
         self.state = SessionState.STARTING
+        self.reason = ""
+        """Reason of the state."""
         self.open_uses = 0
         """Requests and sockets."""
         self._limits = context.limits
@@ -124,7 +126,7 @@ class ContainerSession:
             reason = await self._become_ready(exited) or await self._watch(exited)
             await self._stop(reason, exited)
         except ContainerFailure as failure:
-            logger.info("session %s failed: %s", self.id, failure)
+            self._decide(SessionState.STOPPING, f"failed: {failure}")
         except Exception:
             logger.exception("session %s failed in the platform itself", self.id)
         finally:
@@ -140,14 +142,13 @@ class ContainerSession:
         """Ping until the container is healthy. Return the reason if it does not become so."""
         limit, began = self._limits.start_seconds, time.monotonic()
         while not exited.done() and self._stop_reason is None:
-            await self._ping()
-            took = time.monotonic() - began
-            if self._last_ping.failure is None:
+            ping, took = await self.ping(), time.monotonic() - began
+            if ping.failure is None:
                 self._decide(SessionState.RUNNING, f"running: healthy after {took:.1f} s")
                 self._ready.set_result(None)
                 return None
             if took >= limit:
-                return f"failed: /ping was not healthy within {limit:g} s: {self._last_ping.failure}"
+                return f"failed: /ping was not healthy within {limit:g} s: {ping.failure}"
             await asyncio.wait([exited], timeout=START_POLL_SECONDS)
         return self._stop_reason or f"failed: {exited.result()} before /ping was healthy"
 
@@ -174,8 +175,7 @@ class ContainerSession:
         """Ping, and freeze a container that has nothing to do. A frozen one runs for the ping."""
         if self.state is SessionState.FROZEN:
             self.container.thaw()
-        await self._ping()
-        ping, is_used = self._last_ping, self.open_uses > 0 or self._wakes.is_set()
+        ping, is_used = await self.ping(), self.open_uses > 0 or self._wakes.is_set()
         is_quiet = self.context.freezes and not is_used and ping.failure is None and not ping.is_busy
         if is_quiet:
             self.container.freeze()
@@ -184,7 +184,7 @@ class ContainerSession:
         elif not is_quiet and self.state is SessionState.FROZEN:
             self._decide(SessionState.RUNNING, "thawed: there is something to do")
 
-    async def _ping(self) -> None:
+    async def ping(self) -> PingAnswer:
         url, before = self.container.url, self._last_ping
         ping = self._last_ping = await send_ping(self.context.http, url, self._limits.ping_answer_seconds)
         self._failed_pings = self._failed_pings + 1 if ping.failure else 0
@@ -192,6 +192,7 @@ class ContainerSession:
             self.touch()
         if ping.failure and self._ready.done():
             logger.warning("session %s ping failed: %s", self.id, ping.failure)
+        return ping
 
     async def _stop(self, reason: str, exited: asyncio.Task[str]) -> None:
         self._decide(SessionState.STOPPING, reason)
@@ -201,7 +202,7 @@ class ContainerSession:
             await asyncio.wait([exited], timeout=self._limits.stop_seconds)
 
     def _decide(self, state: SessionState, reason: str) -> None:
-        self.state = state
+        self.state, self.reason = state, reason
         logger.info("session %s %s", self.id, reason)
 
 
