@@ -23,6 +23,7 @@ WORD = "swordfish"
         ('[deploy]\nname = "1x"', "$.name"),
         ("[deploy]\nidle_timeout = 5", "$.idle_timeout"),
         ('[deploy]\nsubnets = ["subnet-01234567"]', "subnets and security_groups belong together"),
+        ('[deploy]\nheaders = ["Cookie"]', "headers: Cookie is restricted by AgentCore and cannot be allowed"),
         ("[deploy]\nmax_lifetime = 60", "max_lifetime: must not be less than idle_timeout"),
         ('[deploy.secrets]\nnothing = "x"', "$.secrets[...]"),
         (f'[deploy.secrets]\nnothing = "{SECRET}"', "nothing is not a setting"),
