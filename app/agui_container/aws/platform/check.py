@@ -19,13 +19,14 @@ import httpx
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, WebSocketException
 from websockets.frames import Close, CloseCode
 
-from agui_container.aws.platform.containers import ContainerFactory, PingAnswer, ProcessContainer, container_client
+from agui_container.aws.platform.authorizer import NoAuthorizer
+from agui_container.aws.platform.containers import ContainerFactory, PingAnswer, container_client
 from agui_container.aws.platform.errors import PlatformRefusal
 from agui_container.aws.platform.headers import REQUEST_ID, SESSION_ID
 from agui_container.aws.platform.inspection import Ids, PingJudge, RunJudge, StreamJudge, json_object, shown
-from agui_container.aws.platform.limits import PlatformLimits
+from agui_container.aws.platform.options import PlatformLimits, PlatformOptions
 from agui_container.aws.platform.rules import RuleFindings
-from agui_container.aws.platform.sessions import ContainerSession, PlatformContext
+from agui_container.aws.platform.sessions import ContainerSession
 from agui_container.aws.platform.sockets import FrameLimits, connect_container
 
 DEFAULT_PROMPT = "hello"
@@ -52,10 +53,11 @@ async def check_container(
     """Bring new containers into all situations, with a user message, and return what was found."""
     findings = RuleFindings()
     async with container_client() as http:
-        check = ContainerCheck(findings, http, path, prompt, limits)
-        async with check.session(make_container) as first:
+        options = PlatformOptions(make_container, NoAuthorizer(), limits, path=path, freezes=False)
+        check = ContainerCheck(findings, http, options, prompt)
+        async with check.session() as first:
             if first is not None:
-                async with check.session(make_container) as second:
+                async with check.session() as second:
                     await check.run(first, second)
     return findings
 
@@ -63,8 +65,8 @@ async def check_container(
 class CheckedSession(ContainerSession):
     """A session whose pings are judged."""
 
-    def __init__(self, container: ProcessContainer, context: PlatformContext, findings: RuleFindings) -> None:
-        super().__init__(f"check-{uuid.uuid4()}", container, context)
+    def __init__(self, options: PlatformOptions, http: httpx.AsyncClient, findings: RuleFindings) -> None:
+        super().__init__(f"check-{uuid.uuid4()}", options, http)
         self.headers = {SESSION_ID: self.id, REQUEST_ID: str(uuid.uuid4())}
         self.runs: set[RunJudge] = set()
         """Runs whose answers come now."""
@@ -94,23 +96,19 @@ class CheckedSession(ContainerSession):
 
 
 class ContainerCheck:
-    def __init__(
-        self, findings: RuleFindings, http: httpx.AsyncClient, path: str, prompt: str, limits: PlatformLimits
-    ) -> None:
+    def __init__(self, findings: RuleFindings, http: httpx.AsyncClient, options: PlatformOptions, prompt: str) -> None:
         self._findings = findings
         self._http = http
-        self._path = path
+        self._options = options
         self._prompt = prompt
-        self._limits = limits
         self._is_streamed = False
         self._slowest_seconds: float | None = None
         """The longest time before the first event of a run, None if no run was served."""
 
     @asynccontextmanager
-    async def session(self, make_container: ContainerFactory) -> AsyncIterator[CheckedSession | None]:
+    async def session(self) -> AsyncIterator[CheckedSession | None]:
         """Start a session. Gives None if its container does not start. Nothing of it is left."""
-        context = PlatformContext(self._http, self._limits, time.monotonic, freezes=False)
-        session = CheckedSession(make_container(), context, self._findings)
+        session = CheckedSession(self._options, self._http, self._findings)
         try:
             yield session if await self._has_started(session) else None
         finally:
@@ -189,7 +187,7 @@ class ContainerCheck:
 
     async def _leave(self, session: CheckedSession) -> None:
         """Leave a run after its first bytes, and start another one."""
-        url = f"{session.container.url}{self._path}"
+        url = f"{session.container.url}{self._options.path}"
         body = run_input(self._prompt)
         async with (
             asyncio.timeout(SITUATION_SECONDS),
@@ -201,7 +199,7 @@ class ContainerCheck:
 
     async def _open_socket(self, session: CheckedSession) -> None:
         ids = new_ids()
-        run, limits, messages = RunJudge(self._findings, ids), FrameLimits(self._limits), 0
+        run, limits, messages = RunJudge(self._findings, ids), FrameLimits(self._options.limits), 0
         try:
             async with connect_container(session.container, session.headers) as connection, session.reading(run):
                 self._findings.hold("socket.upgrade")
@@ -238,7 +236,7 @@ class ContainerCheck:
     async def _stop(self, session: CheckedSession) -> None:
         session.request_stop("stopped: the check ends")
         await asyncio.wait([session.task])
-        detail = f"it was still there {self._limits.stop_seconds:g} s after SIGTERM"
+        detail = f"it was still there {self._options.limits.stop_seconds:g} s after SIGTERM"
         is_killed = (await session.container.wait()).endswith("SIGKILL")
         self._findings.judge("session.stop", holds=not is_killed, detail=detail)
 
@@ -277,7 +275,7 @@ class ContainerCheck:
     ) -> None:
         headers = {**session.headers, "accept": "text/event-stream"}
         headers |= {"content-type": content_type} if content_type else {}
-        url, began, first_after = f"{session.container.url}{self._path}", time.monotonic(), 0.0
+        url, began, first_after = f"{session.container.url}{self._options.path}", time.monotonic(), 0.0
         async with (
             session.reading(run),
             self._http.stream("POST", url, content=body, headers=headers) as answer,

@@ -16,23 +16,16 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from enum import StrEnum
 
 import httpx
 
-from agui_container.aws.platform.containers import (
-    ContainerFactory,
-    ContainerFailure,
-    PingAnswer,
-    ProcessContainer,
-    send_ping,
-)
+from agui_container.aws.platform.containers import ContainerFailure, PingAnswer, send_ping
 from agui_container.aws.platform.errors import PlatformError, PlatformRefusal
 from agui_container.aws.platform.headers import SESSION_ID
-from agui_container.aws.platform.limits import PlatformLimits
+from agui_container.aws.platform.options import PlatformOptions
 
 ID = re.compile(r"[\x21-\x7e]{33,256}")
 """Form of a session id. Source: ``runtimeSessionId`` of InvokeAgentRuntime, which has a length and no pattern."""
@@ -53,32 +46,23 @@ class SessionState(StrEnum):
     STOPPING = "stopping"
 
 
-@dataclass(frozen=True, slots=True)
-class PlatformContext:
-    """Surroundings of all sessions. ``now`` tells the seconds that count for idle time and lifetime."""
-
-    http: httpx.AsyncClient
-    limits: PlatformLimits
-    now: Callable[[], float]
-    freezes: bool
-
-
 class ContainerSession:
     """A session and its container, in a task that ends once the container is gone."""
 
-    def __init__(self, session_id: str, container: ProcessContainer, context: PlatformContext) -> None:
+    def __init__(self, session_id: str, options: PlatformOptions, http: httpx.AsyncClient) -> None:
         self.id = session_id
-        self.container = container
-        self.context = context
+        self.container = options.make_container()
+        self.options = options
+        self.http = http
         self.state = SessionState.STARTING
         self.reason = ""
         """Reason of the state."""
         self.open_uses = 0
         """Requests and sockets."""
-        self._limits = context.limits
+        self._limits = options.limits
         self._last_ping = PingAnswer("no ping was sent")
         self._failed_pings = 0
-        self._started_at = self._active_at = context.now()
+        self._started_at = self._active_at = options.now()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._wakes = asyncio.Event()
         self._stop_reason: str | None = None
@@ -108,7 +92,7 @@ class ContainerSession:
 
     def touch(self) -> None:
         """Count a request or data on a socket as activity."""
-        self._active_at = self.context.now()
+        self._active_at = self.options.now()
 
     def request_stop(self, reason: str) -> None:
         self._stop_reason = self._stop_reason or reason
@@ -163,12 +147,12 @@ class ContainerSession:
                 return f"lost: the container {exited.result()}"
             if self._stop_reason is not None:
                 return self._stop_reason
-            if self.context.now() - self._started_at >= limits.lifetime_seconds:
+            if self.options.now() - self._started_at >= limits.lifetime_seconds:
                 return f"reaped: maxLifetime {limits.lifetime_seconds:g} s"
             await self._ping_and_freeze()
             if self._failed_pings >= limits.failed_pings:
                 return f"reaped: unhealthy, {self._failed_pings} pings failed in a row"
-            if not self._last_ping.holds_session and self.context.now() - self._active_at >= limits.idle_seconds:
+            if not self._last_ping.holds_session and self.options.now() - self._active_at >= limits.idle_seconds:
                 return f"reaped: idle {limits.idle_seconds:g} s"
 
     async def _ping_and_freeze(self) -> None:
@@ -176,7 +160,7 @@ class ContainerSession:
         if self.state is SessionState.FROZEN:
             self.container.thaw()
         ping, is_used = await self.ping(), self.open_uses > 0 or self._wakes.is_set()
-        is_quiet = self.context.freezes and not is_used and ping.failure is None and not ping.is_busy
+        is_quiet = self.options.freezes and not is_used and ping.failure is None and not ping.is_busy
         if is_quiet:
             self.container.freeze()
         if is_quiet and self.state is SessionState.RUNNING:
@@ -186,7 +170,7 @@ class ContainerSession:
 
     async def ping(self) -> PingAnswer:
         url, before = self.container.url, self._last_ping
-        ping = self._last_ping = await send_ping(self.context.http, url, self._limits.ping_answer_seconds)
+        ping = self._last_ping = await send_ping(self.http, url, self._limits.ping_answer_seconds)
         self._failed_pings = self._failed_pings + 1 if ping.failure else 0
         if ping.failure is None and ping.changed_at != before.changed_at:
             self.touch()
@@ -207,9 +191,9 @@ class ContainerSession:
 
 
 class ContainerSessions:
-    def __init__(self, make_container: ContainerFactory, context: PlatformContext) -> None:
-        self._make_container = make_container
-        self._context = context
+    def __init__(self, options: PlatformOptions, http: httpx.AsyncClient) -> None:
+        self._options = options
+        self._http = http
         self._sessions: dict[str, ContainerSession] = {}
 
     async def open(self, session_id: str) -> ContainerSession:
@@ -220,7 +204,7 @@ class ContainerSessions:
         """
         session = self._sessions.get(session_id)
         if session is None:
-            session = self._sessions[session_id] = ContainerSession(session_id, self._make_container(), self._context)
+            session = self._sessions[session_id] = ContainerSession(session_id, self._options, self._http)
             session.task.add_done_callback(lambda _: self._sessions.pop(session_id))
             await session.wait_until_ready()
         elif session.state not in (SessionState.RUNNING, SessionState.FROZEN):
