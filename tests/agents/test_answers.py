@@ -5,16 +5,13 @@ from typing import Any
 import pytest
 from ag_ui.core import ResumeEntry
 
-from agui_container.agents.gate.journal import LIFETIME
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.agents.approval_helpers import (
     ApprovalFixture,
-    abandoned,
     answer,
     ask_for_payments,
     interrupts,
     results,
-    text_of,
 )
 
 
@@ -76,29 +73,6 @@ async def test_answers_to_what_nobody_asked_are_one_line_in_the_log(
     (line,) = (record.getMessage() for record in caplog.records if "unknown interrupts" in record.getMessage())
     assert line.startswith("answers to unknown interrupts ignored count=1000 first='forged\\nxxx")
     assert len(line) < 200
-
-
-async def test_an_answer_to_a_call_that_no_longer_waits_is_refused_and_an_abandonment_goes_on(
-    fixture: ApprovalFixture,
-) -> None:
-    items = await fixture.send('call pay {"amount": 5}')
-    (interrupt,) = interrupts(items)
-    fixture.now += 3 * LIFETIME
-    message = await refusal_of(fixture, answer(interrupt, approved=True))
-    assert message == (
-        "resume.0.interruptId: this interrupt no longer waits for an answer, and nothing was run; cancel it to go on."
-    )
-    assert interrupts(await fixture.start(resume=[abandoned(interrupt)])) == []
-    fixture.history.clear()
-    assert await refusal_of(fixture, abandoned(interrupt), answer(interrupt, approved=True))
-    assert fixture.paid == []
-
-
-async def test_an_answer_that_belongs_to_nothing_in_the_history_is_ignored(fixture: ApprovalFixture) -> None:
-    (interrupt,) = await ask_for_payments(fixture, 5)
-    fixture.now += 3 * LIFETIME
-    items = await fixture.start("stream 1", resume=[answer(interrupt, approved=True)])
-    assert text_of(items) == "hello world, "
 
 
 async def test_a_denied_call_keeps_its_arguments_whatever_was_edited(fixture: ApprovalFixture) -> None:

@@ -20,6 +20,7 @@ from tests.agents.turns import (
     EFFECTS,
     POLICY,
     Client,
+    answer_all,
     asks,
     entry,
     expected_effects,
@@ -136,7 +137,7 @@ async def test_a_call_whose_arguments_were_edited_is_known_after_it_asked_someth
 
 async def test_a_call_that_the_agent_cancels_leaves_nothing_open_for_the_client(clock: FakeClock) -> None:
     async def impatient(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        call = asyncio.ensure_future(ctx.call_tool("hang"))
+        call = asyncio.create_task(ctx.call_tool("hang"))
         await eventually(lambda: "hang" in EFFECTS)
         call.cancel()
         await asyncio.wait([call])
@@ -146,20 +147,6 @@ async def test_a_call_that_the_agent_cancels_leaves_nothing_open_for_the_client(
     await client.send("go")
     assert (client.outcome, client.text) == ("success", "cancelled")
     assert [event.content for event in of_type(client.events, ToolCallResultEvent)] == [CUT_OFF]
-
-
-@pytest.mark.parametrize("amounts", [(1, 2), (1, 1)])
-async def test_a_call_with_the_id_of_another_one_is_a_call_of_its_own(
-    clock: FakeClock, amounts: tuple[int, int]
-) -> None:
-    async def reusing(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        said = [await ctx.call_tool("look", {"amount": amount}, call_id="call-0") for amount in amounts]
-        yield ", ".join(map(str, said))
-
-    client = served(reusing, clock)
-    await client.send("go")
-    assert client.text == ", ".join(f"looked {amount}" for amount in amounts)
-    assert [f"look {amount}" for amount in amounts] == EFFECTS
 
 
 @pytest.mark.parametrize("at_once", [False, True])
@@ -182,7 +169,7 @@ async def test_a_call_that_the_agent_gives_up_is_not_run_again_by_a_replay(clock
     async def impatient(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         try:
             known = len(EFFECTS)
-            call = asyncio.ensure_future(ctx.call_tool(tool))
+            call = asyncio.create_task(ctx.call_tool(tool))
             await eventually(lambda: call.done() or len(EFFECTS) > known)
             call.cancel()
             await call
@@ -198,3 +185,15 @@ async def test_a_call_that_the_agent_gives_up_is_not_run_again_by_a_replay(clock
     assert client.outcome == "success"
     assert [tool, "pay 1"] == EFFECTS
     assert "whether it took effect is not known" in client.text
+
+
+async def test_a_call_whose_arguments_have_changed_is_a_new_call(clock: FakeClock) -> None:
+    amounts = iter([1, 2, 2])
+
+    async def changing(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        yield str(await ctx.call_tool("pay", {"amount": next(amounts)}))
+
+    client = served(changing, clock)
+    await client.send("go")
+    await answer_all(client, "together")
+    assert (client.outcome, client.text, EFFECTS) == ("success", "paid 2", ["pay 1", "pay 2"])

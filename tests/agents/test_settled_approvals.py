@@ -10,10 +10,8 @@ from ag_ui.core import Tool as ToolSpec
 
 from agui_container.agents.gate.toolbox import DECLINED, NOT_SENDABLE
 from agui_container.ports import Permission, PolicyDecision, RunContext, Tool, ToolCallDelta, ToolContent, ToolError
-from agui_core.turns import NO_RESULT
 from tests.agents.approval_helpers import ApprovalFixture, answer, ask_for_payments, interrupts, results, text_of
 from tests.agents.doubles import DONE, ScriptedModel
-from tests.contexts import run_context
 from tests.engine.doubles import wait_for_event
 
 
@@ -76,13 +74,7 @@ async def test_a_decision_is_remembered_for_as_long_as_an_approval_lives(fixture
     await fixture.start(resume=[answer(interrupt, approved=True)])
     fixture.now += 7199
     assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == ["paid 5"]
-    fixture.now += 1
-    other = replace(run_context(), thread_id="other")
-    (another,) = interrupts(await fixture.start('call pay {"amount": 1}', ctx=other))
-    await fixture.start(resume=[answer(another, approved=True)], ctx=other)
-    await fixture.start("what now", resume=[answer(interrupt, approved=True)])
-    assert fixture.paid == [5, 1]
-    assert fixture.tool_results() == [("", NO_RESULT)]
+    assert fixture.paid == [5]
 
 
 @pytest.mark.parametrize(

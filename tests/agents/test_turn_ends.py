@@ -31,6 +31,7 @@ from agui_container.run.cluster import LEASE_SECONDS
 from agui_container.settings import Settings
 from agui_container.testing import user_input
 from agui_container.tools.policy import ToolPolicy
+from agui_core.commands import ThreadsFork
 from agui_core.turns import calls_of
 from tests.agents import turns
 from tests.agents.turns import (
@@ -201,6 +202,22 @@ async def test_an_answer_whose_question_is_forgotten_is_refused(
     await answer_when_forgotten(client, monkeypatch)
 
 
+@pytest.mark.parametrize("agent", paying(1))
+async def test_a_question_is_answered_on_its_thread_and_not_on_a_fork(serve: Serve, agent: object) -> None:
+    client = await serve(agent)
+    await client.send("pay 1")
+    answers = [entry(interrupt, "together") for interrupt in client.waiting]
+    threads = client.service.threads
+    *_, last = await threads.messages_since(caller(), client.thread_id, lambda _: False)
+    for effects in ([], ["pay 1"]):
+        fork = await threads.answer(caller(), ThreadsFork(thread_id=client.thread_id, message_id=last.id))
+        other = Client(client.ask, str(fork["threadId"]))
+        await other.resume(answers)
+        assert (other.outcome, EFFECTS) == ("VALIDATION_ERROR", effects)
+        await client.resume(answers)
+    assert EFFECTS == ["pay 1"]
+
+
 @pytest.mark.parametrize("steps", [("ask",), ("pay 1", "ask")], ids=["question", "both"])
 async def test_a_new_message_abandons_no_question(serve: Serve, steps: tuple[str, ...]) -> None:
     client = await serve(gathered(steps))
@@ -283,10 +300,14 @@ async def announce(steps: Sequence[str], input: RunAgentInput, ctx: RunContext) 
     yield "done"
 
 
-@pytest.mark.parametrize("policy", [POLICY, "[]"], ids=["in runs of their own", "in one run"])
-async def test_calls_for_which_a_model_uses_one_id_have_an_id_each_in_the_history(policy: str) -> None:
+@pytest.mark.parametrize(
+    ("policy", "amounts"), [(POLICY, (1, 2, 3)), ("[]", (1, 1, 3))], ids=["in runs of their own", "in one run"]
+)
+async def test_calls_for_which_a_model_uses_one_id_have_an_id_each_in_the_history(
+    policy: str, amounts: Sequence[int]
+) -> None:
     EFFECTS.clear()
-    steps = ["pay 1", "pay 2", "pay 3"]
+    steps = [f"pay {amount}" for amount in amounts]
     service = make_service(partial(announce, steps), Settings(tool_policy=policy), tools={"pay": turns.pay})
     client = Client(asks(service))
     await client.send("go")
@@ -295,6 +316,7 @@ async def test_calls_for_which_a_model_uses_one_id_have_an_id_each_in_the_histor
     made = {call.id: call.function.arguments for each in messages for call in calls_of(each)}
     results = {each.tool_call_id: each.content for each in messages if isinstance(each, ToolMessage)}
     assert (client.text, EFFECTS) == ("done", steps)
-    assert made == {"c": '{"amount": 1}', "c--2": '{"amount": 2}', "c--3": '{"amount": 3}'}
-    assert results == {"c": "paid 1", "c--2": "paid 2", "c--3": "paid 3"}
+    ids = ["c", "c--2", "c--3"]
+    assert [*made.items()] == [(id_, json.dumps({"amount": each})) for id_, each in zip(ids, amounts, strict=True)]
+    assert [*results.items()] == [(id_, f"paid {each}") for id_, each in zip(ids, amounts, strict=True)]
     assert [each.role for each in messages] == ["user", *["assistant", "tool"] * 3, "assistant"]

@@ -290,6 +290,9 @@ async def answer_when_forgotten(client: Client, monkeypatch: pytest.MonkeyPatch)
     assert client.outcome == "success"
     await client.resume(answers)
     assert (client.outcome, client.text, EFFECTS) == ("VALIDATION_ERROR", "", effects)
+    assert [event.message for event in of_type(client.events, RunErrorEvent)] == [
+        "resume.0.interruptId: this interrupt no longer waits for an answer, and nothing was run; cancel it to go on."
+    ]
     await client.resume([ResumeEntry(interrupt_id=each.interrupt_id, status="cancelled") for each in answers])
     assert (client.outcome, client.text, EFFECTS) == ("success", "", effects)
 

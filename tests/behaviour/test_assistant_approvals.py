@@ -85,36 +85,12 @@ async def test_the_oldest_approval_is_forgotten_for_a_new_one_and_its_answer_is_
     assert [PAID[thread.id] for thread in threads] == [[], [], [1]]
 
 
-@pytest.mark.wire
-async def test_a_denied_call_does_not_run_and_the_model_is_told_why(thread: ClientThread) -> None:
-    (interrupt,) = await ask_for_payments(thread, 5)
-    events = await thread.resume(answer(interrupt, approved=False, reason="too much"))
-    assert PAID[thread.id] == []
-    assert results(events) == ["Error: the user denied this call: too much"]
-    assert text(events).startswith("The call of pay failed: ")
-
-
 async def test_a_run_without_answers_asks_again_and_asks_no_model(thread: ClientThread) -> None:
     held = await ask_for_payments(thread, 5)
     events = await thread.say("never mind, what time is it")
     assert types(events) == ["RUN_STARTED", "RUN_FINISHED"]
     assert interrupts(events) == held
     assert len(await thread.model.prompts()) == 1
-
-
-async def test_the_second_of_two_answers_at_once_finds_the_result(connect_model: ConnectModel) -> None:
-    thread = await connect_model(on_busy="enqueue")
-    (interrupt,) = await ask_for_payments(thread, 5)
-    first = await thread.client.start(thread.body(resume=[answer(interrupt, approved=True)]))
-    second = await thread.client.start(thread.body(resume=[answer(interrupt, approved=False)]))
-    expected = "The result of pay is paid 5."
-    assert text(await first.rest()) == expected
-    assert text(await second.rest()) in ("", expected)  # it was in time to wait, or the first was over already
-    assert PAID[thread.id] == [5]
-    shown = await thread.client.run(thread.body(messages=[]))
-    [snapshot] = [event for event in shown if event["type"] == "MESSAGES_SNAPSHOT"]
-    said = [message["content"] for message in snapshot["messages"] if message.get("content")]
-    assert said[1:] == ["paid 5", expected]
 
 
 async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(thread: ClientThread) -> None:

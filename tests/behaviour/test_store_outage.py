@@ -16,8 +16,8 @@ from pydantic import SecretStr
 from sqlalchemy import Pool, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
+from agui_container.ports import store as store_port
 from agui_container.replicas import leases
-from agui_container.run import recorder
 from agui_container.settings import Scope, Settings
 from tests.behaviour.client import TERMINAL, Client, Refused, RunStream, outcome, text, types
 from tests.behaviour.conftest import ServeOver
@@ -100,7 +100,7 @@ async def outage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the store up after one more attempt, and look for lost runs often."""
-    monkeypatch.setattr(recorder, "GIVE_UP_SECONDS", PAUSE)
+    monkeypatch.setattr(store_port, "GIVE_UP_SECONDS", PAUSE)
     monkeypatch.setattr(leases, "RENEW_SECONDS", PAUSE)
 
 
@@ -201,7 +201,7 @@ async def test_every_protocol_ends_a_reply_that_cannot_be_stored(
 async def test_a_shutdown_without_the_store_ends_every_reply(
     serve_over: ServeOver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(recorder, "GIVE_UP_SECONDS", WAIT)
+    monkeypatch.setattr(store_port, "GIVE_UP_SECONDS", WAIT)
     outage, agent = Outage.of_file(tmp_path / "store.db"), WaitingAgent()
     site = await serve_over(agent, store=outage.url)
     dialogue = site.dialogue()

@@ -108,6 +108,7 @@ async def test_a_caller_without_tokens_can_go_on_the_next_day(connect: Connect) 
         "You have used your 100 tokens of this day (AGUI_PRINCIPAL_TOKENS). You can go on at 1970-01-04 00:00 UTC."
     )
     assert refused.retry_after == 600
+    assert outcome(await first.run(ask("t0"))) == "success"  # a retry of the first run
     assert await is_served(second)
     client.clock.advance(600)
     assert outcome(await first.run(ask("t2"))) == "success"

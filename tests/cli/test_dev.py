@@ -52,15 +52,6 @@ def test_the_page_shows_why_an_agent_cannot_be_loaded_until_it_is_mended(tmp_pat
         assert '"delta":"mended"' in answer_of(server.port)
 
 
-def test_a_run_that_fails_shows_the_traceback_of_the_agent(tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text("async def agent(input):\n    yield str(1 / 0)\n")
-    with ServerProcess((*DEV, "app:agent"), tmp_path) as server:
-        answer = answer_of(server.port)
-        assert '"code":"AGENT_ERROR"' in answer
-        assert "line 2, in agent" in answer
-        assert "ZeroDivisionError: division by zero" in answer
-
-
 def test_a_change_of_the_settings_is_served(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(AGENT.format(text="hello"))
     (tmp_path / "agui.toml").write_text('store = "memory"\nconsole_title = "Before"\n')

@@ -8,10 +8,10 @@ from ag_ui.core import RunAgentInput, StateDeltaEvent, StateSnapshotEvent
 from pydantic_core import from_json
 
 from agui_container.ports import Item
+from agui_container.ports import store as store_port
 from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.records import ThreadKey
 from agui_container.ports.store import StoreUnavailable
-from agui_container.run import recorder
 from agui_container.run.cluster import LEASE_SECONDS
 from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, forever, wait_for_event
 from tests.engine.replicas import Replicas, hello, hold_claims, types
@@ -80,7 +80,7 @@ async def test_a_cancel_reaches_a_replica_without_a_bus(monkeypatch: pytest.Monk
 async def test_a_cancelled_end_is_shown_once_it_is_stored_and_never_without(
     monkeypatch: pytest.MonkeyPatch, retry_policy: float
 ) -> None:
-    monkeypatch.setattr(recorder, "GIVE_UP_SECONDS", retry_policy)
+    monkeypatch.setattr(store_port, "GIVE_UP_SECONDS", retry_policy)
     tried = asyncio.Event()
 
     async def gone(*_: object) -> None:

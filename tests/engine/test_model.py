@@ -50,7 +50,7 @@ class ModelThread:
     messages: list[tuple[str, str]] = field(default_factory=list)
     queue: list[ModelRun] = field(default_factory=list)
     ended_early: list[ModelRun] = field(default_factory=list)
-    """Runs that were cancelled while they waited: their messages follow when the active run has ended."""
+    """Runs that were cancelled while they waited: their messages follow when the runs before them have ended."""
 
 
 class StepAgent:
@@ -239,9 +239,10 @@ class Walk:
         active = next(iter(thread.queue), None)
         if active is not None and active.status == "running":
             return
-        for run in [*thread.ended_early, *([active] if active else [])]:
+        before = [run for run in thread.ended_early if active is None or number_of(run) < number_of(active)]
+        for run in [*sorted(before, key=number_of), *([active] if active else [])]:
             thread.messages += [(it["role"], it["content"]) for it in run.sent["messages"][-1:]]
-        thread.ended_early.clear()
+        thread.ended_early = [run for run in thread.ended_early if run not in before]
         if active is not None:
             active.status = "running"
 
@@ -309,6 +310,10 @@ class Walk:
             is_ended = bool(seen) and seen[-1].type.value in {"RUN_FINISHED", "RUN_ERROR"}
             assert is_ended is not run.is_open
             assert b"".join(it.data for it in seen).count(b'"delta":"x"') == run.steps
+
+
+def number_of(run: ModelRun) -> int:
+    return int(run.key.run_id[1:])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -33,19 +33,6 @@ def test_an_identity_has_room_again_when_a_run_of_its_own_has_ended_or_ends_for_
     assert quota.open_runs == 3
 
 
-def test_the_runs_of_a_minute_are_counted_anew_in_the_next_one() -> None:
-    quota, clock = make_quota(runs_per_minute=2)
-    for identity in ("a", "a", "b"):
-        quota.take(identity)
-    clock.advance(20)
-    with pytest.raises(AppError, match="2 runs in a minute") as refused:
-        quota.take("a")
-    assert refused.value.wait_seconds == 40
-    quota.take("b")
-    clock.advance(40)
-    quota.take("a")
-
-
 def test_a_clock_that_is_set_back_does_not_refuse_for_longer_than_a_minute() -> None:
     quota, clock = make_quota(runs_per_minute=1)
     quota.take("a")

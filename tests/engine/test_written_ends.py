@@ -8,6 +8,7 @@ from ag_ui.core import RunAgentInput
 
 from agui_container.engine.engine import Engine
 from agui_container.ports import Item
+from agui_container.ports import store as store_port
 from agui_container.ports.records import Ending, RunKey
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.run import recorder
@@ -90,7 +91,7 @@ async def test_readers_get_the_end_of_a_turn_that_cannot_be_written() -> None:
 
 
 async def test_readers_get_the_end_of_a_turn_while_its_write_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "GIVE_UP_SECONDS", 0.0)
+    monkeypatch.setattr(store_port, "GIVE_UP_SECONDS", 0.0)
     service, store = await open_gated("turns")
     reader = await service.admit(asking(), caller())
     assert [it.type for it in await envelopes(reader)][-2:] == END_TYPES

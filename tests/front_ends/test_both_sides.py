@@ -1,7 +1,8 @@
-"""An MCP server that this server has and CopilotKit's runtime as well, whose ``mcpApps`` are this middleware."""
+"""An MCP server that this server has and CopilotKit's runtime as well, in the runtime of the example."""
 
 import asyncio
 import json
+import os
 
 import pytest
 
@@ -13,11 +14,21 @@ from tests.web.console.driver import ROOT, serve_page
 pytestmark = [pytest.mark.other_language, pytest.mark.asyncio(loop_scope="package")]
 
 SCRIPT = """
+import { createServer } from "node:http";
 import { HttpAgent } from "@ag-ui/client";
-import { MCPAppsMiddleware } from "@ag-ui/mcp-apps-middleware";
+import { createServer as loader } from "vite";
 const [agentUrl, server, content] = process.argv.slice(1);
-const agent = new HttpAgent({ url: agentUrl });
-agent.use(new MCPAppsMiddleware({ mcpServers: [JSON.parse(server)] }));
+const withApps = (code) => code.replace("{ agents,", `{ agents, mcpApps: { servers: [${server}] },`);
+const transform = (code, id) => (id.endsWith("/runtime.ts") ? withApps(code) : undefined);
+const plugins = [{ name: "apps", enforce: "pre", transform }];
+const vite = await loader({
+  ...{ configFile: false, logLevel: "silent", plugins },
+  ...{ optimizeDeps: { noDiscovery: true }, server: { middlewareMode: true, ws: false } },
+});
+const { runtimeListener } = await vite.ssrLoadModule("/runtime.ts");
+const runtime = createServer(runtimeListener(agentUrl));
+await new Promise((resolve) => runtime.listen(0, "127.0.0.1", resolve));
+const agent = new HttpAgent({ url: `http://127.0.0.1:${runtime.address().port}/agent/default/run` });
 agent.addMessage({ id: "m", role: "user", content });
 const apps = [];
 const onEvent = ({ event }) => void (event.type === "ACTIVITY_SNAPSHOT" && apps.push(event.content));
@@ -27,19 +38,21 @@ for (const app of apps) {
   app.page = (await agent.runAgent({ forwardedProps: { __proxiedMCPRequest: request } })).result;
 }
 console.log(JSON.stringify(apps));
+process.exit();
 """
 
 
 async def apps(agent: str, server: Json, said: str) -> list[Json]:
-    """Return the apps that a client with the middleware shows, with what it reads as their pages."""
+    """Return the apps that the runtime sends to a page, with what the page reads for them."""
     node = await asyncio.create_subprocess_exec(
         *("node", "--input-type=module", "-e", SCRIPT, agent, json.dumps(server), said),
         cwd=ROOT / "examples/copilotkit-runtime",
+        env={**os.environ, "DO_NOT_TRACK": "1"},
         stdout=asyncio.subprocess.PIPE,
     )
     async with asyncio.timeout(WAIT):
         printed, _ = await node.communicate()
-    found: list[Json] = json.loads(printed)
+    found: list[Json] = json.loads(printed.splitlines()[-1])
     return found
 
 
@@ -54,7 +67,7 @@ async def apps(agent: str, server: Json, said: str) -> list[Json]:
 async def test_a_call_shows_one_app_that_of_the_side_whose_tool_it_was(
     prefix: str, server_id: Json, tool: str, owner: str | None
 ) -> None:
-    """The middleware answers the requests of all apps, so that of this server needs the same name on both sides."""
+    """The runtime answers the requests of all apps, so that of this server needs the same name on both sides."""
     shop = Shop()
     async with serve_app(shop.server.streamable_http_app()) as port:
         url = f"http://127.0.0.1:{port}/mcp"

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from agui_container.ports.records import Exists, Lease, RunProgress, RunStatus
+from agui_container.ports.records import Exists, RunProgress, RunStatus
 from agui_container.ports.store import Delete, LeaseLost, Store
 from tests.stores.conftest import Replica
 from tests.stores.doubles import RUN, THREAD, A, B, begin, claim, claim_run, ending, envelopes, run
@@ -15,7 +15,7 @@ async def test_a_lease_ends_unless_it_is_renewed(store: Store) -> None:
     first = await claim_run(store, lease=-2.0)
     other = await claim_run(store, run("r2", "t2"), lease=-1.0)
     await claim_run(store, run("r3", "t3"), lease=1000.0)
-    assert set(await store.renew(A, -1.0)) == {Lease(first.key), Lease(other.key), Lease(run("r3", "t3"))}
+    assert (await store.renew(A, -1.0)).keys() == {first.key, other.key, run("r3", "t3")}
     assert {record.key for record in await store.take_over(B, 1000.0)} == {first.key, other.key, run("r3", "t3")}
     assert list(await store.take_over(A, 1000.0)) == []
     assert len(await store.renew(B, -1.0)) == 3
@@ -34,7 +34,7 @@ async def test_a_replica_renews_its_own_open_runs(store: Store) -> None:
     await claim_run(store, run("r2", "t2"), B)
     await claim_run(store, run("r3", "t3"), A)
     await store.finish(run("r3", "t3"), A, [], ending())
-    assert list(await store.renew(A, 1000.0)) == [Lease(RUN)]
+    assert await store.renew(A, 1000.0) == {RUN: False}
 
 
 async def test_a_replica_reports_the_progress_of_its_open_runs(store: Store) -> None:
@@ -56,7 +56,7 @@ async def test_a_replica_that_renews_hears_which_runs_are_unwanted(store: Store)
     await claim_run(store, RUN, A)
     await claim_run(store, run("r2", "t2"), A)
     assert await store.cancel(RUN)
-    assert set(await store.renew(A, 300.0)) == {Lease(RUN, is_cancel_requested=True), Lease(run("r2", "t2"))}
+    assert await store.renew(A, 300.0) == {RUN: True, run("r2", "t2"): False}
     await store.finish(RUN, A, [], ending())
     assert not await store.cancel(RUN)
     assert not await store.cancel(run("nobody"))

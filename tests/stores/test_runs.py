@@ -11,7 +11,6 @@ from agui_container.ports.records import (
     Busy,
     Change,
     Exists,
-    Lease,
     RunStatus,
     ThreadDelta,
     ThreadNote,
@@ -259,7 +258,7 @@ async def test_the_cancellation_of_a_run_that_waits_is_known_when_it_begins(stor
     await claim_run(store)
     await store.enqueue(claim(run("r2")))
     assert await store.cancel(run("r2"))
-    assert set(await store.renew(A, 15.0)) == {Lease(RUN), Lease(run("r2"), is_cancel_requested=True)}
+    assert await store.renew(A, 15.0) == {RUN: False, run("r2"): True}
     await store.finish(RUN, A, [], ending())
     begun = await begin(store, replace(claim(run("r2")), is_queued=True))
     assert isinstance(begun, Begun)

@@ -3,8 +3,8 @@
 import pytest
 
 from agui_container.main import build_app
+from agui_container.ports import store as store_port
 from agui_container.ports.store import StoreUnavailable
-from agui_container.replicas import remote_run
 from agui_container.settings import Settings
 from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
@@ -23,7 +23,7 @@ async def raise_unavailable(*_: object) -> None:
 
 
 async def test_a_socket_is_told_that_a_run_cannot_be_read_on_and_stays_usable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_run, "GIVE_UP_SECONDS", 0.05)
+    monkeypatch.setattr(store_port, "GIVE_UP_SECONDS", 0.05)
     replicas, agent = Replicas(), WaitingAgent(run_id_event)
     here, there = await replicas.start(agent), await replicas.start(brief)
     await here.admit(asking(), caller())

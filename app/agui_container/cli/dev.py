@@ -12,20 +12,22 @@ Rules:
 
 import ctypes
 import multiprocessing
+import signal
 import socket
 import sys
+import threading
 import webbrowser
 from collections.abc import Callable
 from functools import partial
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Protocol
 
 import click
-import uvicorn
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from uvicorn.supervisors.watchfilesreload import WatchFilesReload
+from watchfiles import Change, watch
 
 from agui_container import logging as logs
 from agui_container.cli.failure import CommandFailed
@@ -72,9 +74,8 @@ def dev(agent: str | None, host: str | None, port: int | None, config: Path | No
     describe(agent or settings.agent, page_of(listener), store or place_of_threads(settings, origins["store"]))
     if opens and settings.console:
         webbrowser.open(page_of(listener))
-    changed: Changed = multiprocessing.get_context("spawn").RawArray(ctypes.c_char, CHANGED_BYTES)
-    target = partial(serve_child, agent, config, host=address, store=store, changed=changed)
-    watch(Reloader(reload_config(config, settings), target, [listener], changed))
+    serve = partial(serve_child, agent, config, host=address, store=store, sockets=[listener])
+    serve_and_restart(serve, watched(config, settings))
     return 0
 
 
@@ -84,38 +85,50 @@ class Changed(Protocol):
     value: bytes
 
 
-class Reloader(WatchFilesReload):
-    """uvicorn's reloader, which lets the server that it ends read the names of the changed files in ``changed``."""
+def serve_and_restart(serve: Callable[..., None], is_watched: Callable[[Change, str], bool]) -> None:
+    """Serve until SIGTERM or SIGINT, and start again after changes. Raises ``CommandFailed`` if nothing can watch."""
+    spawn, stopped = multiprocessing.get_context("spawn"), threading.Event()
+    changed: Changed = spawn.RawArray(ctypes.c_char, CHANGED_BYTES)
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
 
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        target: Callable[[list[socket.socket] | None], None],
-        sockets: list[socket.socket],
-        changed: Changed,
-    ) -> None:
-        super().__init__(config, target, sockets)
-        self._changed = changed
+    def start() -> SpawnProcess:
+        changed.value = b""
+        process = spawn.Process(target=serve, kwargs={"changed": changed})
+        process.start()
+        return process
 
-    def should_restart(self) -> list[Path] | None:
-        paths = super().should_restart()
-        names = ", ".join(sorted(path.name for path in paths or ()))
-        self._changed.value = names.encode(errors="replace")[:CHANGED_BYTES]
-        return paths
-
-    def restart(self) -> None:
-        super().restart()
-        self._changed.value = b""
-
-
-def watch(reloader: Reloader) -> None:
-    """Serve and restart until SIGTERM or SIGINT. Raises ``CommandFailed`` if the system cannot watch the files."""
+    process = start()
     try:
-        reloader.run()
+        for changes in watch(Path.cwd(), watch_filter=is_watched, stop_event=stopped, raise_interrupt=False):
+            names = ", ".join(sorted({Path(path).name for _, path in changes}))
+            changed.value = names.encode(errors="replace")[:CHANGED_BYTES]
+            end(process)
+            process = start()
     except OSError as error:  # usually the limit of inotify
-        reloader.shutdown()
         advice = "WATCHFILES_FORCE_POLLING=true compares the files instead."
         raise CommandFailed(f"cannot watch the files of this folder: {error}. {advice}") from None
+    finally:
+        end(process)
+
+
+def end(process: SpawnProcess) -> None:
+    process.terminate()
+    process.join()
+
+
+def watched(config: Path | None, settings: Settings) -> Callable[[Change, str], bool]:
+    """Return the filter of files: Python files, skills, and the text files that settings name."""
+    folder = Path.cwd()
+    text_files = (config or CONFIG_FILE, *map(Path, settings.context_files))
+    names = {"SKILL.md", *(file.name for file in text_files)}
+    of_tools = {each.name for each in folder.iterdir() if each.joinpath("pyvenv.cfg").exists()} | NOT_WATCHED
+
+    def is_watched(_: Change, path: str) -> bool:
+        *folders, name = Path(path).relative_to(folder).parts
+        is_of_tools = any(each.startswith(".") or each in of_tools for each in folders)
+        return not is_of_tools and (name.endswith(".py") or name in names)
+
+    return is_watched
 
 
 def page_of(listener: socket.socket) -> str:
@@ -177,23 +190,3 @@ def show_load_error(error: Exception, *, sockets: list[socket.socket]) -> None:
         return refusal(ErrorCode.AGENT_ERROR, text, status)
 
     local_server(local_app([Route("/{path:path}", answer, methods=["GET", "POST"])])).run(sockets)
-
-
-def reload_config(config: Path | None, settings: Settings) -> uvicorn.Config:
-    """Return uvicorn's configuration of files to watch: Python files, and the text files that settings name."""
-    folder = Path.cwd()
-    text_files = (config or CONFIG_FILE, *map(Path, settings.context_files))
-    return uvicorn.Config(
-        "agui_container",
-        log_config=None,
-        reload=True,
-        reload_dirs=[str(folder)],
-        reload_includes=["SKILL.md", *(file.name for file in text_files)],
-        reload_excludes=[str(each) for each in folder.iterdir() if each.is_dir() and is_of_tools(each)],
-    )
-
-
-def is_of_tools(folder: Path) -> bool:
-    """Return True for a folder that tools write, such as a virtual environment."""
-    name = folder.name
-    return name.startswith(".") or name in NOT_WATCHED or folder.joinpath("pyvenv.cfg").exists()

@@ -178,11 +178,15 @@ class Admission:
         return ThreadSnapshot(run.key, events, self._registry.flusher, self._log_memory)
 
     async def _check_tokens(self, run: Run) -> None:
-        """Check the tokens of the owner's day. A run that only cancels questions may always begin."""
-        answers, most = run.pending_input.resume or (), self._cluster.day_tokens
-        if most and not (answers and all(answer.status == "cancelled" for answer in answers)):
-            used = await self._cluster.store.tokens(run.key.owner)
-            self._quota.check_tokens(used, most, run.ctx.caller.identity)
+        """Check the tokens of the owner's day. A retry joins its run, and one that only cancels questions may begin."""
+        answers, most, store = run.pending_input.resume or (), self._cluster.day_tokens, self._cluster.store
+        if not most or (answers and all(answer.status == "cancelled" for answer in answers)):
+            return
+        used = await store.tokens(run.key.owner)
+        if used.tokens >= most:
+            if (known := await store.run(run.key)) is not None:
+                raise RunAlreadyStored(known)
+            raise self._quota.token_refusal(used, most, run.ctx.caller.identity)
 
     # --- the thread -------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ Rules:
 - No timer deletes old files: whoever stores one looks for them, at most once an hour.
 """
 
+import asyncio
 import base64
 import mimetypes
 import re
@@ -40,6 +41,9 @@ MIME_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}")
 NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f/\\]+")
 MAX_NAME = 200
 """Characters of a name that are kept."""
+
+PIECE = 400_000
+"""Characters of base64 that are decoded at a time: a multiple of 4."""
 
 View = dict[str, object]
 """JSON object of an answer."""
@@ -105,7 +109,7 @@ class Files:
                 data = plain_base64(command.data)
                 if data is None:
                     raise AppError(ErrorCode.VALIDATION_ERROR, "data: must be base64.")
-                return await self.put(caller, command.name, command.mime_type, BytesIO(base64.b64decode(data)))
+                return await self.put(caller, command.name, command.mime_type, await _decoded(data))
             case FilesGet():
                 file = await self.read(caller, command.file_id)
                 return {**_view(file), "bytes": len(file.data), "data": base64.b64encode(file.data).decode()}
@@ -141,6 +145,15 @@ class Files:
         if self._files is None:
             raise AppError(ErrorCode.VALIDATION_ERROR, "This server has no place for files (AGUI_FILES).")
         return self._files
+
+
+async def _decoded(data: str) -> BinaryIO:
+    """Decode base64 in pieces, so that a large file does not stop other runs."""
+    content = BytesIO()
+    for at in range(0, len(data), PIECE):
+        content.write(base64.b64decode(data[at : at + PIECE]))
+        await asyncio.sleep(0)
+    return content
 
 
 def _handles_in(delta: ThreadDelta | None) -> set[str]:

@@ -19,7 +19,9 @@ class Health:
         self._has_own_work = False
         self.ready = False
         self.started_at: float | None = None
-        self._busy = asyncio.Event()
+        self.is_busy = False
+        """True while there is open work, as far as ``update`` and ``report`` know."""
+        self._changed = asyncio.Event()
         self._changed_at = 0
 
     def start(self) -> None:
@@ -36,17 +38,13 @@ class Health:
     def _refresh(self) -> None:
         busy, now = self._has_own_work or self._has_other_work(), int(self._clock.time())
         if busy != self.is_busy:
-            (self._busy.set if busy else self._busy.clear)()
-            self._changed_at = now
+            self.is_busy, self._changed_at = busy, now
+            self._changed.set()
+            self._changed = asyncio.Event()
         self._changed_at = min(self._changed_at, now)  # the clock may have been set back
 
-    @property
-    def is_busy(self) -> bool:
-        """True while there is open work, as far as ``update`` and ``report`` know."""
-        return self._busy.is_set()
-
-    async def wait_busy(self) -> None:
-        await self._busy.wait()
+    async def wait_for_change(self) -> None:
+        await self._changed.wait()
 
     def report(self) -> dict[str, str | int]:
         """Return the body of ``/ping`` in AgentCore's spelling. ``time_of_last_update`` is in Unix seconds."""

@@ -1,13 +1,14 @@
 """Warnings about code that blocks the event loop while runs are open.
 
-Rule: an idle process is not woken. A timer that is late because the platform has frozen the process is no fault: it is
-neither measured nor logged.
+Rule: an idle process is not woken. Its measurement ends at once, because the platform may freeze an idle process.
 """
 
 import asyncio
 import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
 
-from agui_container.engine.clocks import AwakeClock
 from agui_container.engine.health import Health
 from agui_container.engine.registry import RunRegistry
 from agui_container.log_values import format_fields
@@ -28,30 +29,25 @@ logger = logging.getLogger(__name__)
 class LoopMonitor:
     """Measures how late a timer of the event loop is, for metrics and for the log."""
 
-    def __init__(self, health: Health, registry: RunRegistry, clock: AwakeClock | None = None) -> None:
+    def __init__(self, health: Health, registry: RunRegistry, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._health = health
         self._registry = registry
-        self._clock = clock or AwakeClock()
+        self._monotonic = monotonic
 
     async def run(self) -> None:
-        try:
-            while True:
-                await self._health.wait_busy()
-                with self._clock.running():
-                    while self._health.is_busy:
-                        await self._measure()
-        finally:
-            self._clock.close()
+        while True:
+            if self._health.is_busy:
+                await self._measure()
+            else:
+                await self._health.wait_for_change()
 
     async def _measure(self) -> None:
         runs = self._registry.open_run_ids(SHOWN_RUNS)  # now, because a run may end in the step that blocks
-        began, awake_before = self._clock.read()
-        await asyncio.sleep(INTERVAL_SECONDS)
-        now, awake = self._clock.read()
-        elapsed = now - began
-        if elapsed - (awake - awake_before) > INTERVAL_SECONDS:
-            return  # the process was frozen
-        delay = max(0.0, elapsed - INTERVAL_SECONDS)
+        began = self._monotonic()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(INTERVAL_SECONDS):
+                await self._health.wait_for_change()
+        delay = max(0.0, self._monotonic() - began - INTERVAL_SECONDS)
         LOOP_LAG.record(delay, {})
         if delay > BLOCKED_SECONDS:
             self._warn(delay, runs)

@@ -71,13 +71,11 @@ class Quota:
         self._begun_of[identity] += 1
         self._open_of[identity] += 1
 
-    def check_tokens(self, used: DayTokens, most: int, identity: str) -> None:
-        """Raises ``AppError`` RATE_LIMIT_EXCEEDED if the principal has used the tokens of the day."""
-        if used.tokens >= most:
-            until = datetime.fromtimestamp(used.day_ends_at, UTC)
-            text = f"You have used your {most} tokens of this day (AGUI_PRINCIPAL_TOKENS). "
-            text += f"You can go on at {until:%Y-%m-%d %H:%M} UTC."
-            raise self._refuse(Limit.TOKENS, identity, text, used.day_ends_at - used.now)
+    def token_refusal(self, used: DayTokens, most: int, identity: str) -> AppError:
+        until = datetime.fromtimestamp(used.day_ends_at, UTC)
+        text = f"You have used your {most} tokens of this day (AGUI_PRINCIPAL_TOKENS). "
+        text += f"You can go on at {until:%Y-%m-%d %H:%M} UTC."
+        return self._refuse(Limit.TOKENS, identity, text, used.day_ends_at - used.now)
 
     def release(self, identity: str) -> None:
         """Count a run that has ended."""

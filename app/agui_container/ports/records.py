@@ -148,13 +148,6 @@ class Busy(Struct, frozen=True):
     run: RunRecord
 
 
-class Lease(Struct, frozen=True):
-    """An open run of a replica. ``is_cancel_requested`` is True if its cancellation was requested."""
-
-    key: RunKey
-    is_cancel_requested: bool = False
-
-
 class RunProgress(Struct, frozen=True):
     """Report of a replica on an active run: number of readers, and token usage so far as JSON."""
 

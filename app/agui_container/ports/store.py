@@ -12,12 +12,13 @@ differ. All other times are Unix seconds of the caller's clock.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
+from agui_container.log_values import format_fields
 from agui_container.ports.agent import Agent
 from agui_container.ports.records import (
     Begun,
@@ -27,7 +28,6 @@ from agui_container.ports.records import (
     DayTokens,
     Ending,
     Exists,
-    Lease,
     Page,
     RunKey,
     RunProgress,
@@ -71,27 +71,30 @@ def store_errors_as_app_errors() -> Iterator[None]:
     try:
         yield
     except StoreUnavailable as error:
-        logger.warning("store unavailable error=%r", str(error))
+        logger.warning("store unavailable %s", format_fields({"error": error}))
         raise AppError(ErrorCode.STORE_UNAVAILABLE, "The store of this server cannot be reached right now.") from error
 
 
-async def wait_for_store(request: Callable[[], Awaitable[T]]) -> T:
-    """Repeat a request to the store until the store answers, for ``GIVE_UP_SECONDS``.
+async def wait_for_store(
+    request: Callable[[], Awaitable[T]], run_id: str, is_wanted: Callable[[], bool] = lambda: True
+) -> T:
+    """Repeat a request to the store for a run until the store answers, for ``GIVE_UP_SECONDS`` and while it is wanted.
 
     A claim whose first attempt succeeded without an answer fails when it is repeated, so its call is not run.
 
     Raises:
         StoreUnavailable: the store did not answer in this time.
     """
-    pause, deadline = FIRST_PAUSE, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
+    attempt, pause, deadline = 1, FIRST_PAUSE, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
     while True:
         try:
             return await request()
-        except StoreUnavailable:
-            if asyncio.get_running_loop().time() > deadline:
+        except StoreUnavailable as error:
+            logger.warning("store unavailable %s", format_fields({"run": run_id, "attempt": attempt, "error": error}))
+            if not is_wanted() or asyncio.get_running_loop().time() > deadline:
                 raise
         await asyncio.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+        attempt, pause = attempt + 1, min(2 * pause, LONGEST_PAUSE)
 
 
 class LeaseLost(Exception):
@@ -220,11 +223,11 @@ class Store(NoteStore, Protocol):
         of the thread as it is. Raises the same exceptions as ``append``.
         """
 
-    async def renew(self, replica: str, lease: float, progress: Sequence[RunProgress] = ()) -> Sequence[Lease]:
+    async def renew(self, replica: str, lease: float, progress: Sequence[RunProgress] = ()) -> Mapping[RunKey, bool]:
         """Renew the leases of all open runs of the replica for ``lease`` seconds, and store their progress.
 
         Returns:
-            The runs of the replica. It has lost all others.
+            The open runs of the replica, each with True if its cancellation was requested. It has lost all others.
         """
 
     async def cancel(self, run: RunKey) -> bool:

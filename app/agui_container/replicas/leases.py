@@ -92,13 +92,12 @@ class Leases:
         leases = await cluster.store.renew(cluster.replica, LEASE_SECONDS, changed)
         self._reported = progress
         self._mark_reachable(cluster.clock.time())
-        for lease in leases:
-            if lease.is_cancel_requested and (run := runs.get(lease.key)) is not None:
+        for key, is_cancel_requested in leases.items():
+            if is_cancel_requested and (run := runs.get(key)) is not None:
                 run.cancel()
-        leased = {lease.key for lease in leases}
-        self._orphans = [key for key in leased if not self._is_running(key)]
+        self._orphans = [key for key in leases if not self._is_running(key)]
         for key in stored:
-            if key not in leased and (run := runs.get(key)) is not None:
+            if key not in leases and (run := runs.get(key)) is not None:
                 run.fail(thread_deleted() if await cluster.store.run(key) is None else LEASE_TAKEN)
 
     def _is_running(self, key: RunKey) -> bool:

@@ -18,13 +18,7 @@ from agui_container.log_values import format_fields
 from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.bus import BusUnavailable, EventGap
 from agui_container.ports.records import RunKey, RunRecord
-from agui_container.ports.store import (
-    FIRST_PAUSE,
-    GIVE_UP_SECONDS,
-    LONGEST_PAUSE,
-    StoreUnavailable,
-    store_errors_as_app_errors,
-)
+from agui_container.ports.store import store_errors_as_app_errors, wait_for_store
 from agui_container.protocol.errors import ErrorCode
 from agui_container.protocol.wire.envelope import Batch, Envelope
 from agui_container.run.cluster import Cluster, ReplicaCommand
@@ -162,19 +156,8 @@ class RemoteSubscription:
 
     async def _with_retries(self, read: Callable[[], Awaitable[T]]) -> T:
         """Read the store. Retry for as long as the run's own replica would, then raise ``AppError``."""
-        attempt, pause, deadline = 1, FIRST_PAUSE, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
-        while True:
-            try:
-                return await read()
-            except StoreUnavailable as error:
-                logger.warning(
-                    "store read failed %s", format_fields({"run": self._key.run_id, "attempt": attempt, "error": error})
-                )
-                if self._is_closed or asyncio.get_running_loop().time() > deadline:
-                    with store_errors_as_app_errors():
-                        raise
-            await asyncio.sleep(pause)
-            attempt, pause = attempt + 1, min(2 * pause, LONGEST_PAUSE)
+        with store_errors_as_app_errors():
+            return await wait_for_store(read, self._key.run_id, lambda: not self._is_closed)
 
     async def _follow_bus(self, silence: float) -> AsyncGenerator[Batch, None]:
         """Iterate until the bus is silent, fails, has lost events, or this reader must be reported again."""

@@ -10,7 +10,7 @@ end that another replica has stored. ``leases`` stores the end of such a run onc
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from ag_ui.core import Interrupt, RunErrorEvent, RunFinishedCancelledOutcome, RunFinishedEvent
@@ -18,8 +18,9 @@ from msgspec import structs
 
 from agui_container.conversation.recovery import EVENT, advance
 from agui_container.log_values import format_fields
+from agui_container.ports import store as store_port
 from agui_container.ports.records import Ending, RunKey, RunStatus
-from agui_container.ports.store import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, LeaseLost, StoreUnavailable
+from agui_container.ports.store import LONGEST_PAUSE, LeaseLost, StoreUnavailable, wait_for_store
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.validator import RunSequence
 from agui_container.protocol.wire.envelope import Envelope
@@ -124,11 +125,11 @@ class RunRecorder:
         while True:
             await self._wait_dirty()
             if log.is_held and self._late_release is None:
-                self._late_release = asyncio.get_running_loop().call_later(GIVE_UP_SECONDS, log.release)
+                self._late_release = asyncio.get_running_loop().call_later(store_port.GIVE_UP_SECONDS, log.release)
             if self._ending is None:
                 await asyncio.sleep(WINDOW_SECONDS)
             try:
-                if await self._with_retries(partial(self._store_batch, log)):
+                if await wait_for_store(partial(self._store_batch, log), self.key.run_id):
                     return None
             except LeaseLost:
                 return await reason_of_loss(self.cluster, self.key)
@@ -142,21 +143,6 @@ class RunRecorder:
         if not self._is_dirty:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
-
-    async def _with_retries(self, store: Callable[[], Awaitable[bool]]) -> bool:
-        """Return True if the end of the run is stored. Retry for ``GIVE_UP_SECONDS``, then raise."""
-        attempt, pause, deadline = 1, FIRST_PAUSE, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
-        while True:
-            try:
-                return await store()
-            except StoreUnavailable as error:
-                logger.warning(
-                    "store write failed %s", format_fields({"run": self.key.run_id, "attempt": attempt, "error": error})
-                )
-                if asyncio.get_running_loop().time() > deadline:
-                    raise
-            await asyncio.sleep(pause)
-            attempt, pause = attempt + 1, min(2 * pause, LONGEST_PAUSE)
 
     async def _store_batch(self, log: EventLog) -> bool:
         self._is_dirty, ending = False, self._ending
@@ -217,7 +203,7 @@ class RunRecorder:
 
     async def _events_elsewhere(self, log: EventLog) -> list[Envelope]:
         """Return what another replica has stored until the end of the run, or nothing if that cannot be read."""
-        store, deadline = self.cluster.store, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
+        store, deadline = self.cluster.store, asyncio.get_running_loop().time() + store_port.GIVE_UP_SECONDS
         found: list[Envelope] = []
         while asyncio.get_running_loop().time() < deadline:
             try:

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from agui_container.engine.loop_monitor import BLOCKED_SECONDS
 from tests.secret_search import planted, search
-from tests.server.sockets.client import HttpExchange, ask, get, is_text, post, request, run_input, say
+from tests.server.sockets.client import ask, get, post, request, run_input
 from tests.server.sockets.process import COMMAND, ROOT, START_SECONDS, WARNINGS, ServerProcess, environment
 from tests.websocket import socket_to
 
@@ -138,16 +137,11 @@ async def test_every_log_line_is_one_json_object_and_says_nothing_secret(json_se
     assert any("VALIDATION_ERROR" in line["message"] for line in lines if line.get("requestId") == "two")
 
 
-async def test_an_agent_that_blocks_the_event_loop_is_named_in_the_log_and_a_platform_that_freezes_is_not() -> None:
+async def test_an_agent_that_blocks_the_event_loop_is_named_in_the_log() -> None:
     with ServerProcess() as server:
-        held, blocking = run_input("hold"), run_input("stall 1.5")
+        blocking = run_input("stall 1.5")
         assert (await ask(server.port, post(blocking))).events[-1]["type"] == "RUN_FINISHED"
         await asyncio.to_thread(server.wait_for, lambda line: "event loop blocked" in line)
-        exchange = await (await HttpExchange.open(server.port, post(held))).until(is_text)
-        with server.stopped():
-            await asyncio.sleep(2 * BLOCKED_SECONDS)
-        await say(server.port, f"release {held['runId']}")
-        await exchange.rest()
         assert server.stop() == 0
     [line] = [line for line in server.log if "event loop blocked" in line]
     named = rf"open_runs=0 runs={blocking['runId']}\b"  # it ended in the step that blocked

@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from ag_ui.core import ResumeEntry, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
+from ag_ui.core import Interrupt, ResumeEntry, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
 
 from agui_container.engine.engine import Engine
 from agui_container.main import build_service
-from agui_container.ports import Caller
+from agui_container.ports import Caller, RunInterrupted
 from agui_container.ports.records import Change, ThreadNote
 from agui_container.ports.store import Delete, StoreUnavailable
 from agui_container.settings import Settings
@@ -85,11 +85,11 @@ async def events_of(service: Engine, run_input: RunAgentInput) -> AsyncIterator[
             yield EVENT.validate_json(data)
 
 
-async def run_in_a_new_process(run_input: RunAgentInput) -> list[object]:
+async def run_in_a_new_process(run_input: RunAgentInput, agent: object = None) -> list[object]:
     rules = '[{"tool_pattern": "pay", "policy": "ask"}]'
     store = Settings.model_validate({"store": f"agentcore-memory:{MEMORY_ID}"}).store
     settings = Settings(store=store, tools="tests.agents.call_tool_agents:tools", tool_policy=rules)
-    engine = build_service(settings)
+    engine = build_service(settings, agent)
     await engine.open()
     try:
         return [event async for event in events_of(engine, run_input)]
@@ -109,3 +109,16 @@ async def test_an_approval_survives_the_process_and_its_call_is_run_once(service
         again = user_input("").model_copy(update={"thread_id": "t1", "messages": [], "resume": [yes]})
         await run_in_a_new_process(again)
         assert CALLS["pay"] == 1
+
+
+async def test_a_question_of_an_agent_waits_in_the_next_process(service: Memory) -> None:
+    async def agent(input: RunAgentInput) -> AsyncIterator[str]:
+        yield "Hm."
+        raise RunInterrupted([Interrupt(id="colour", reason="choice", message="Which colour?")])
+
+    asks = user_input("go").model_copy(update={"thread_id": "t1"})
+    for run_input in (asks, asks.model_copy(update={"run_id": "r2", "messages": []})):
+        last = (await run_in_a_new_process(run_input, agent))[-1]
+        assert isinstance(last, RunFinishedEvent)
+        assert isinstance(last.outcome, RunFinishedInterruptOutcome)
+        assert [each.id for each in last.outcome.interrupts] == ["colour"]

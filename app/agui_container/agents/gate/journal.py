@@ -107,7 +107,7 @@ class Journal(Struct, frozen=True):
     async def load(self, ctx: RunContext) -> list[Note]:
         thread, kind = self.scope_of(ctx)
         with store_errors_as_app_errors():
-            return load_notes(await wait_for_store(lambda: self.store.notes(thread, kind)), self.now())
+            return load_notes(await wait_for_store(lambda: self.store.notes(thread, kind), ctx.run_id), self.now())
 
     def scope_of(self, ctx: RunContext) -> tuple[ThreadKey, str]:
         """Return the client's thread, with which the notes of the run's agent are deleted, and their kind."""
@@ -216,7 +216,7 @@ class TurnJournal:
         thread, kind = self._journal.scope_of(self.ctx)
         record = ThreadNote(kind, note.id, dump_note(note), until or self._until, is_settled=True)
         with store_errors_as_app_errors():
-            return await wait_for_store(lambda: self._journal.store.settle_note(thread, record))
+            return await wait_for_store(lambda: self._journal.store.settle_note(thread, record), self.ctx.run_id)
 
     async def load_call(self, call_id: str) -> CallNote | None:
         notes = await self._journal.load(self.ctx)
@@ -324,7 +324,8 @@ class TurnJournal:
             for note, until in notes
         ]
         with store_errors_as_app_errors():
-            return not records or await wait_for_store(lambda: self._journal.store.put_notes(thread, records))
+            put = partial(self._journal.store.put_notes, thread, records)
+            return not records or await wait_for_store(put, self.ctx.run_id)
 
     async def _put_logged(self, notes: Collection[tuple[Note, float | None]]) -> None:
         try:

@@ -25,8 +25,8 @@ from agui_container.ports.records import (
     ThreadStatus,
 )
 from agui_container.ports.store import Delete, StoreUnavailable
-from agui_container.stores.agentcore.service import MemoryService, SessionContents, digest, session_id
-from agui_container.stores.agentcore.turn_events import EARLIER, TurnRecord, dump_record
+from agui_container.stores.agentcore.service import MemoryService, digest, session_id
+from agui_container.stores.agentcore.turn_events import EARLIER, ThreadHistory, TurnRecord, dump_record
 from agui_container.stores.memory import MemoryStore
 
 MAX_THREADS = 10_000
@@ -59,7 +59,6 @@ class ThreadSync(Struct, eq=False):
         written_facts: title and status that were written last.
         unwritten_notes: notes that were not written yet, by kind and id.
         last_turn_at: end of the last turn, in Unix seconds.
-        removed: record of a thread whose deletion is incomplete.
         warnings: warnings that were not returned yet, by name.
     """
 
@@ -70,12 +69,20 @@ class ThreadSync(Struct, eq=False):
     written_facts: ThreadFacts | None = None
     unwritten_notes: dict[tuple[str, str], ThreadNote] = field(default_factory=dict)
     last_turn_at: float = 0.0
-    removed: ThreadRecord | None = None
     warnings: dict[str, StoreWarning] = field(default_factory=dict)
 
     def add_warning(self, warning: StoreWarning) -> None:
-        """Add a warning, which the next ``warnings`` call returns."""
         self.warnings[warning.name] = warning
+
+    def defer(self, notes: Sequence[ThreadNote]) -> None:
+        """Write notes with the next turn."""
+        self.unwritten_notes |= {(note.kind, note.id): note for note in notes}
+
+    def has_changes(self, delta: ThreadDelta) -> bool:
+        if self.unwritten_notes or self.written_token is None:
+            return bool(self.unwritten_notes or delta.messages)
+        has_news = delta.messages or delta.state or delta.order is not None
+        return bool(has_news) or facts_of(delta.thread) != self.written_facts
 
 
 class ThreadHistories:
@@ -108,8 +115,8 @@ class ThreadHistories:
             return
         async with sync.lock:
             if not sync.is_loaded or not await self._is_in_memory(key):
-                contents = await self._service.read(key.owner, session_id(key.thread_id))
-                await self._restore(key, sync, contents)
+                history = await self._service.read(key.owner, session_id(key.thread_id))
+                await self._restore(key, sync, history)
 
     async def load_for_run(self, key: ThreadKey) -> None:
         """Read a thread for a run. A failure is reported as a warning, and the run starts without the history."""
@@ -136,25 +143,25 @@ class ThreadHistories:
         """
         async with self._list_reads:
             try:
-                contents = await self._service.read(owner, session)
+                history = await self._service.read(owner, session)
             except StoreUnavailable as error:
                 logger.warning("thread not read for list %s", format_fields({"session": session, "error": error}))
                 return False
-        if contents.history is not None:
-            key = contents.history.thread.key
+        if history is not None:
+            key = history.thread.key
             sync = self._sync_of(key)
             async with sync.lock:
                 if not await self._is_in_memory(key):
-                    await self._restore(key, sync, contents)
+                    await self._restore(key, sync, history)
                     sync.is_loaded = False
         return True
 
     async def _is_in_memory(self, key: ThreadKey) -> bool:
         return await self._memory.thread(key, messages=False) is not None
 
-    async def _restore(self, key: ThreadKey, sync: ThreadSync, contents: SessionContents) -> None:
-        """Merge a session that was read into memory. Changes in memory that are not written yet have precedence."""
-        history, complete = contents.history, contents.is_complete
+    async def _restore(self, key: ThreadKey, sync: ThreadSync, history: ThreadHistory | None) -> None:
+        """Merge a thread that was read into memory. Changes in memory that are not written yet have precedence."""
+        complete = history is None or history.is_complete
         if not await self._is_in_memory(key):
             sync.written_token, sync.written_facts = None, None
         in_memory, new = await self._memory.thread(key), await self._memory.thread(key, sync.written_token)
@@ -171,7 +178,7 @@ class ThreadHistories:
         self._memory.restore(history.thread, replace(change, notes=notes))
         restored = await self._memory.thread(key)
         if restored is not None and not unwritten.messages and unwritten.state is None:
-            sync.written_token, sync.written_facts = restored.next, _thread_facts(history.thread)
+            sync.written_token, sync.written_facts = restored.next, facts_of(history.thread)
 
     # --- writing ---
 
@@ -196,7 +203,7 @@ class ThreadHistories:
     async def write_notes(self, key: ThreadKey, notes: Sequence[ThreadNote]) -> None:
         """Write notes. Raises ``StoreUnavailable``; the next write includes them."""
         sync = self._sync_of(key)
-        sync.unwritten_notes |= {(note.kind, note.id): note for note in notes}
+        sync.defer(notes)
         async with sync.lock:
             await self._write_changes(key, sync, sync.last_turn_at, conversational=True)
 
@@ -204,13 +211,15 @@ class ThreadHistories:
         self, key: ThreadKey, sync: ThreadSync, at: float, run_id: str | None = None, *, conversational: bool
     ) -> None:
         delta = await self._memory.thread(key, sync.written_token)
-        notes = dict(sync.unwritten_notes)
-        if delta is None or not (notes or _has_changes(delta, sync)):
+        if delta is None or not sync.has_changes(delta):
             return
-        at = max(at, sync.last_turn_at + TICK)
-        record = TurnRecord.of(delta, list(notes.values()), at, complete=sync.is_complete)
-        await self._write(key, run_id, record, conversational=conversational)
-        sync.written_token, sync.written_facts, sync.last_turn_at = delta.next, _thread_facts(delta.thread), at
+        at, notes = max(at, sync.last_turn_at + TICK), dict(sync.unwritten_notes)
+        thread, order = replace(delta.thread, changed_at=at), delta.order if sync.is_complete else None
+        text = dump_record(TurnRecord(thread, delta.messages, order, delta.state, list(notes.values())))
+        turn = digest(json.dumps([key.owner, key.thread_id, run_id, at, text]))
+        new = [message for message in delta.messages if conversational and message.run_id != EARLIER]
+        await self._service.write(turn, key, at, new, text)
+        sync.written_token, sync.written_facts, sync.last_turn_at = delta.next, facts_of(delta.thread), at
         for name, note in notes.items():
             if sync.unwritten_notes.get(name) is note:
                 del sync.unwritten_notes[name]
@@ -222,22 +231,15 @@ class ThreadHistories:
         Raises:
             StoreUnavailable: The deletion is incomplete; repeat the call.
         """
-        sync = self._sync_of(key)
-        async with sync.lock:
-            record = sync.removed = await self._memory.edit(key, Delete()) or sync.removed
+        async with self._sync_of(key).lock:
             await self._service.remove(key)
+            record = await self._memory.edit(key, Delete())
         self._threads.pop(key, None)
         return record
 
     def defer_notes(self, key: ThreadKey, notes: Sequence[ThreadNote]) -> None:
         """Write notes with the next turn."""
-        self._sync_of(key).unwritten_notes |= {(note.kind, note.id): note for note in notes}
-
-    async def _write(self, key: ThreadKey, run_id: str | None, record: TurnRecord, *, conversational: bool) -> None:
-        text, at = dump_record(record), record.thread.changed_at
-        turn = digest(json.dumps([key.owner, key.thread_id, run_id, at, text]))
-        new = [message for message in record.messages if conversational and message.run_id != EARLIER]
-        await self._service.write(turn, key, at, new, text)
+        self._sync_of(key).defer(notes)
 
     # --- state ---
 
@@ -257,16 +259,8 @@ class ThreadHistories:
         return sync
 
 
-def _thread_facts(thread: ThreadRecord) -> ThreadFacts:
+def facts_of(thread: ThreadRecord) -> ThreadFacts:
     return thread.title, thread.status
-
-
-def _has_changes(delta: ThreadDelta, sync: ThreadSync) -> bool:
-    if sync.written_token is None:
-        return bool(delta.messages)
-    return bool(
-        delta.messages or delta.state or delta.order is not None or _thread_facts(delta.thread) != sync.written_facts
-    )
 
 
 def _unwritten_change(history: Change, new: ThreadDelta | None) -> Change:

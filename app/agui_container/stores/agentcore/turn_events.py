@@ -25,7 +25,6 @@ from msgspec.structs import replace
 from agui_container.ports.records import (
     Change,
     StoredMessage,
-    ThreadDelta,
     ThreadKey,
     ThreadNote,
     ThreadRecord,
@@ -53,23 +52,13 @@ class TurnRecord(Struct, frozen=True):
     state: bytes | None = None
     notes: Sequence[ThreadNote] = ()
 
-    @classmethod
-    def of(cls, delta: ThreadDelta, notes: Sequence[ThreadNote], at: float, *, complete: bool) -> "TurnRecord":
-        """Create a record from a delta.
-
-        Args:
-            delta: changes since the last record.
-            notes: new and changed notes.
-            at: time of the turn, in Unix seconds.
-            complete: True if all messages of the thread are known here.
-        """
-        thread, order = replace(delta.thread, changed_at=at), delta.order if complete else None
-        return cls(thread, delta.messages, order, delta.state, notes)
-
 
 class ThreadHistory(Struct, frozen=True):
+    """A stored thread as the change of an empty one. ``is_complete`` is False if older turns were not read."""
+
     thread: ThreadRecord
     change: Change
+    is_complete: bool = True
 
 
 def dump_record(record: TurnRecord) -> str:
@@ -111,7 +100,7 @@ def load_record(text: str, owner: str) -> TurnRecord:
     return TurnRecord(thread, messages, found["order"], state, notes)
 
 
-def merge_records(records: Iterable[TurnRecord]) -> ThreadHistory | None:
+def merge_records(records: Iterable[TurnRecord], *, is_complete: bool = True) -> ThreadHistory | None:
     """Restore a thread from its records, oldest first. Return None if there are none.
 
     A run that was active has ended, because its process has.
@@ -133,6 +122,7 @@ def merge_records(records: Iterable[TurnRecord]) -> ThreadHistory | None:
     return ThreadHistory(
         replace(last.thread, status=idle),
         Change(list(messages.values()), list(messages), state, last.thread.title, list(notes.values())),
+        is_complete,
     )
 
 

@@ -9,7 +9,7 @@ import logging
 import secrets
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -23,7 +23,6 @@ from agui_container.ports.records import (
     DayTokens,
     Ending,
     Exists,
-    Lease,
     Page,
     RunKey,
     RunProgress,
@@ -227,7 +226,7 @@ class MemoryStore:
             raise LeaseLost(key.run_id)
         return run
 
-    async def renew(self, replica: str, lease: float, progress: Sequence[RunProgress] = ()) -> Sequence[Lease]:
+    async def renew(self, replica: str, lease: float, progress: Sequence[RunProgress] = ()) -> Mapping[RunKey, bool]:
         reports = {report.key: report for report in progress}
         own = [run for run in self._runs() if run.record.is_open and run.record.replica == replica]
         until = self._now() + lease
@@ -235,7 +234,7 @@ class MemoryStore:
             run.record = replace(run.record, lease_until=until)
             if (report := reports.get(run.record.key)) is not None:
                 run.record = replace(run.record, readers=report.readers, usage=report.usage)
-        return [Lease(run.record.key, run.record.is_cancel_requested) for run in own]
+        return {run.record.key: run.record.is_cancel_requested for run in own}
 
     async def cancel(self, run: RunKey) -> bool:
         stored = self._find(run)

@@ -4,7 +4,7 @@ Rule: a replica writes only to runs whose row names it, and checks this in the s
 are locked in the order of their numbers, because another order could cause a deadlock.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -22,7 +22,6 @@ from agui_container.ports.records import (
     DayTokens,
     Ending,
     Exists,
-    Lease,
     Page,
     RunKey,
     RunProgress,
@@ -167,20 +166,20 @@ class SqlRuns:
 
     # --- leases ---
 
-    async def renew(self, replica: str, lease: float, progress: Sequence[RunProgress] = ()) -> Sequence[Lease]:
+    async def renew(self, replica: str, lease: float, progress: Sequence[RunProgress] = ()) -> Mapping[RunKey, bool]:
         if progress:
             await self._report_progress(replica, progress)
         return await self._renew(replica, lease)
 
     @writes
-    async def _renew(self, connection: AsyncConnection, replica: str, lease: float) -> Sequence[Lease]:
+    async def _renew(self, connection: AsyncConnection, replica: str, lease: float) -> Mapping[RunKey, bool]:
         in_order = select(RUNS.c.number).where(IS_OPEN, RUNS.c.replica == replica).order_by(OPEN_NUMBER)
         statement = (
             update(RUNS).where(RUNS.c.number.in_(in_order.with_for_update())).values(lease_until=self._time() + lease)
         )
         facts = (RUNS.c.owner, RUNS.c.thread_id, RUNS.c.run_id, RUNS.c.unwanted)
         rows = await connection.execute(statement.returning(*facts))
-        return [Lease(RunKey(*key), unwanted) for *key, unwanted in rows]
+        return {RunKey(*key): unwanted for *key, unwanted in rows}
 
     @writes
     async def _report_progress(

@@ -52,7 +52,9 @@ CUT_OFF = "the call was started and cut off; whether it took effect is not known
 ASKS_WITHIN_CALL: Final = ("no back-channel", "server-initiated requests is unavailable")
 """Words of the Python SDK and of fastmcp for a question within a call that the protocol version does not allow."""
 
-NOT_OFFERED: Final = ("sampling/createMessage", "roots/list")
+NOT_OFFERED: Final = {"sampling/createMessage": "Sampling not supported", "roots/list": "List roots not supported"}
+"""Requests to a client, and the words with which the package refuses them within a call."""
+
 NEEDS: Final = "{} needs '{}', which this client does not offer."
 
 WITHIN_CALL: Final = ""
@@ -127,10 +129,10 @@ class McpTool(Struct, frozen=True):
         try:
             return await self._content_of(call, state)
         except ToolError as error:
-            for method in NOT_OFFERED:
-                if method in str(error):
+            for method, words in NOT_OFFERED.items():
+                if method in str(error) or words in str(error):
                     raise ToolError(NEEDS.format(self.remote_name, method)) from error
-            if any(words in str(error) for words in ASKS_WITHIN_CALL):
+            if any(each in str(error) for each in ASKS_WITHIN_CALL):
                 fields = {"server": self.server.name, "tool": self.remote_name, "handshake": "initialize"}
                 logger.warning("MCP tool asks within its call, which needs the setting %s", format_fields(fields))
             raise
