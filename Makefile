@@ -15,7 +15,7 @@ SIZE := $(VENV)/size
 TS := clients/typescript
 PY := clients/python
 WEB := clients/web
-FRONT_ENDS := examples/copilotkit-direct examples/copilotkit-runtime examples/assistant-ui
+FRONT_ENDS := examples/copilotkit-direct examples/copilotkit-runtime examples/assistant-ui examples/nextjs
 IMAGE ?= agui-container
 PLATFORM ?= linux/arm64
 
@@ -163,7 +163,7 @@ endef
 .PHONY: clean
 clean: ## Remove everything that the other targets made
 	rm -rf $(VENV) $(NODE:=/node_modules) $(TS)/dist $(TS)/build
-	rm -rf $(FRONT_ENDS:=/node_modules) $(FRONT_ENDS:=/dist)
+	rm -rf examples/node_modules $(FRONT_ENDS:=/dist) examples/nextjs/next-env.d.ts examples/nextjs/*.tsbuildinfo
 	rm -rf build/pages build/site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find app $(PY) tests examples bench -name __pycache__ -prune -exec rm -rf {} +
 
@@ -246,14 +246,13 @@ $(TS)/node_modules/.built: $(TS)/node_modules/.done $(TS)/tsconfig.json $(TS)/ts
 	@rm -rf $(TS)/dist && npm --prefix $(TS) run --silent build
 	@touch $@
 
-# npm copies the TypeScript client into each of them, so a change of the client installs them again.
-$(FRONT_ENDS:=/node_modules/.done): $(TS)/node_modules/.built
+# npm copies the TypeScript client to the front ends, so a change of the client installs them again.
+examples/node_modules/.done: $(TS)/node_modules/.built
 
-.SECONDARY: $(FRONT_ENDS:=/node_modules/.done)
 .SECONDEXPANSION:
-examples/%/dist/.done: examples/%/node_modules/.done $$(wildcard examples/$$*/*.ts examples/$$*/*.html examples/$$*/src/*)
+examples/%/dist/.done: examples/node_modules/.done $$(wildcard examples/$$*/*.ts examples/$$*/*.html) $$(shell find examples/$$*/src -type f)
 	@echo "Building examples/$*"
-	@cd examples/$* && DO_NOT_TRACK=1 npm run --silent build -- --logLevel error
+	@cd examples/$* && DO_NOT_TRACK=1 NEXT_TELEMETRY_DISABLED=1 npm run --silent build
 	@touch $@
 
 # --- programs of the machine ------------------------------------------------------------------------------------------

@@ -16,13 +16,6 @@ def pay(amount: int) -> str:
 
 
 @tool
-def look_up(name: str) -> str:
-    """Look up a price."""
-    CALLS["look_up"] += 1
-    return f"{name} costs 5"
-
-
-@tool
 def refuse() -> str:
     """Fail."""
     raise ToolError("the shop is closed.")
@@ -35,4 +28,4 @@ def spin(sides: int) -> str:
     return f"spun {sides}, {CALLS['spin']} in all"
 
 
-tools = (pay, look_up, refuse, spin)
+tools = (pay, refuse, spin)

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from ag_ui.core import ResumeEntry
 
-from agui_container.agents.gate.journal import LIFETIME
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.agents.approval_helpers import (
     ApprovalFixture,
@@ -13,7 +12,6 @@ from tests.agents.approval_helpers import (
     ask_for_payments,
     interrupts,
     results,
-    text_of,
 )
 
 
@@ -75,13 +73,6 @@ async def test_answers_to_what_nobody_asked_are_one_line_in_the_log(
     (line,) = (record.getMessage() for record in caplog.records if "unknown interrupts" in record.getMessage())
     assert line.startswith("answers to unknown interrupts ignored count=1000 first='forged\\nxxx")
     assert len(line) < 200
-
-
-async def test_an_answer_that_belongs_to_nothing_in_the_history_is_ignored(fixture: ApprovalFixture) -> None:
-    (interrupt,) = await ask_for_payments(fixture, 5)
-    fixture.now += 3 * LIFETIME
-    items = await fixture.start("stream 1", resume=[answer(interrupt, approved=True)])
-    assert text_of(items) == "hello world, "
 
 
 async def test_a_denied_call_keeps_its_arguments_whatever_was_edited(fixture: ApprovalFixture) -> None:

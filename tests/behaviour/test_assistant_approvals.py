@@ -85,15 +85,6 @@ async def test_the_oldest_approval_is_forgotten_for_a_new_one_and_its_answer_is_
     assert [PAID[thread.id] for thread in threads] == [[], [], [1]]
 
 
-@pytest.mark.wire
-async def test_a_denied_call_does_not_run_and_the_model_is_told_why(thread: ClientThread) -> None:
-    (interrupt,) = await ask_for_payments(thread, 5)
-    events = await thread.resume(answer(interrupt, approved=False, reason="too much"))
-    assert PAID[thread.id] == []
-    assert results(events) == ["Error: the user denied this call: too much"]
-    assert text(events).startswith("The call of pay failed: ")
-
-
 async def test_a_run_without_answers_asks_again_and_asks_no_model(thread: ClientThread) -> None:
     held = await ask_for_payments(thread, 5)
     events = await thread.say("never mind, what time is it")

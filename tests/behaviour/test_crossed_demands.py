@@ -136,17 +136,6 @@ async def test_an_agents_own_question_keeps_the_demands_that_come_before_its_ans
     assert (outcome(events), paid) == ("cancelled", [])
 
 
-async def test_an_agents_own_question_takes_no_demands_from_an_earlier_turn(serve: Serve) -> None:
-    sse, websocket = await serve(asking(raises=False))
-    answered = {"interruptId": "how-much", "status": "resolved", "payload": 5}
-    await sse.run(ask(text="pay", forwardedProps=ASK_ALL))
-    message = {"id": "new", "role": "user", "content": "pay"}
-    abandoned = {"interruptId": "how-much", "status": "cancelled"}
-    await websocket.run(ask(run="r2", messages=[message], resume=[abandoned]))
-    events = await websocket.run(ask(run="r3", messages=[], resume=[answered]))
-    assert (outcome(events), paid) == ("success", [5])
-
-
 async def painting(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
     """Call the client's ``paint``, and pay for its result."""
     if isinstance(input.messages[-1], UserMessage):

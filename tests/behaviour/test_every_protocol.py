@@ -255,7 +255,9 @@ async def test_a_run_that_asks_again_for_an_older_call_can_be_cancelled(serve_ov
         reply = await dialogue.reply()
         assert (reply.end, reply.text) == (CANCELLED, "")
     command = {"command": {"type": "threads.get", "threadId": "again"}}
-    assert (await http.command(command))["waiting"] == []
+    thread = await http.command(command)
+    answered = [it["content"] for it in thread["messages"] if it["role"] == "assistant" and "content" in it]
+    assert (thread["waiting"], answered) == ([], [])
     events = await http.run(body_of("again", "r-next", messages=[message_of("m2", "stream 1")]))
     assert (PAID["again"], text(events)) == ([], "hello world, ")
 

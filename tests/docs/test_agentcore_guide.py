@@ -28,6 +28,8 @@ def test_the_documents_of_the_role_are_those_that_a_deployment_makes() -> None:
 
 def test_the_cost_of_a_session_is_the_table_that_the_program_prints() -> None:
     assert cost.table(cost.SESSIONS, cost.SERVERS) in GUIDES["behind-agentcore"].text
+    prices = f"({cost.VCPU_HOUR_USD} a vCPU hour, {cost.GB_HOUR_USD} a GB hour)"
+    assert prices in GUIDES["behind-agentcore"].text
 
 
 def test_the_program_for_awss_cli_serves_on_the_port_that_the_cli_names(tmp_path: Path) -> None:

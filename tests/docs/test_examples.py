@@ -43,7 +43,7 @@ RUN = {
     "python": [sys.executable, "-W", "error"],
     "js": ["node", "--input-type=module"],
 }
-SHOWN = {"text", "diff", "dockerfile", "html", "json", "jsx", "toml", "yaml"}
+SHOWN = {"text", "diff", "dockerfile", "html", "json", "jsx", "toml", "ts", "yaml"}
 SECONDS = 120.0
 USUAL_ISSUER = "localhost:9000"
 CUT = "--- the next block ---"

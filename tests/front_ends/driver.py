@@ -9,12 +9,16 @@ from pathlib import Path
 
 from playwright.async_api import Locator, Page, expect
 
+from tests.docs.documents import BLOCKS
 from tests.ports import free_port
 from tests.server.sockets.process import program_on
 from tests.web.console.driver import ROOT, WAIT_MS
 
-VITE = ("node", "node_modules/vite/bin/vite.js")
+VITE = ("node", "../node_modules/vite/bin/vite.js")
 PREVIEW = (*VITE, "preview", "--host", "127.0.0.1", "--strictPort", "--port")
+
+NEXTJS = next(block for block in BLOCKS if block.language == "bash" and "examples/nextjs" in block.text)
+"""What builds and starts the app with Next.js."""
 
 CLIENT = Path("clients/typescript")
 INSTALL_SECONDS = 1_800.0

@@ -7,11 +7,15 @@ from contextlib import contextmanager
 from urllib.request import Request, urlopen
 from uuid import uuid4
 
+import httpx
 import pytest
 from playwright.async_api import Browser, expect
 
+from tests.auth.issuer import issuer_process
 from tests.front_ends.conftest import Visit
-from tests.front_ends.driver import Visitor, previewed
+from tests.front_ends.driver import NEXTJS, Visitor, previewed
+from tests.ports import free_port
+from tests.server.sockets.process import ServerProcess, program_on
 from tests.web.console.driver import CALL_BUDGET, CALL_DEBUG, PageServer, serve_page
 
 pytestmark = [pytest.mark.browser, pytest.mark.other_language, pytest.mark.asyncio(loop_scope="package")]
@@ -188,3 +192,26 @@ async def test_a_busy_thread_is_shown_in_words(browser: Browser, app: str, error
             await expect(visitor.page.get_by_text("Another run is active on this thread.").first).to_be_visible()
         await visitor.page.close()
         assert visitor.complaints == []
+
+
+async def test_nextjs_passes_the_token_of_the_user_on_and_streams(browser: Browser) -> None:
+    port = free_port()
+    url, start = f"http://localhost:{port}/", f"{NEXTJS.text.splitlines()[1]} -- --port {port}".split()
+    with issuer_process() as issuer:
+        discovery = f"{issuer}/.well-known/openid-configuration"
+        auth = {"AGUI_AUTH": "jwt", "AGUI_AUTH_DISCOVERY_URL": discovery, "AGUI_AUTH_ALLOWED_AUDIENCE": "my-agent"}
+        with (
+            ServerProcess(AGUI_AGENT="assistant", AGUI_ON_DISCONNECT="cancel", **auth) as server,
+            program_on(url, *start, AGENT_URL=server.invocations, ISSUER_URL=issuer, NEXT_TELEMETRY_DISABLED="1"),
+        ):
+            refused = await asyncio.to_thread(httpx.post, f"{url}api/agent", json={}, timeout=SECONDS)
+            assert refused.status_code == 401
+            visitor = Visitor(await browser.new_page())
+            await visitor.open("nextjs", url)
+            await visitor.page.get_by_role("link", name="Sign in").click()
+            await visitor.say("wait 60")
+            await visitor.reads("Waiting 60 s.")  # while the run is open
+            await visitor.page.close()
+            ended = await asyncio.to_thread(server.wait_for, lambda line: "run finished" in line)
+    assert "outcome=cancelled" in ended
+    assert visitor.complaints == []

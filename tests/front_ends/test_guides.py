@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from tests.docs.documents import BLOCKS, NPM
-from tests.docs.markdown import Block, Document
+from tests.docs.markdown import Block
+from tests.front_ends.driver import NEXTJS
 from tests.ports import free_port
 from tests.server.sockets.process import program_on
 from tests.web.console.driver import ROOT, PageServer
@@ -16,16 +17,15 @@ from tests.web.console.driver import ROOT, PageServer
 pytestmark = pytest.mark.other_language
 
 SECONDS = 120.0
-APPS = ("copilotkit-direct", "copilotkit-runtime", "assistant-ui")
-READMES = [Document.read(ROOT / "examples" / app / "README.md", ROOT) for app in APPS]
 GUIDES = [block for block in BLOCKS if NPM in block.marks]
 EXAMPLES = [block for block in GUIDES if "run dev" in block.text]
 RUNTIMES = [block for block in GUIDES if "createServer(" in block.text]
 FILES = [block for block in GUIDES if block.file_name in {"index.html", "main.jsx", "vite.config.js"}]
 """Files of apps, which ``test_copied_guide.py`` writes and runs."""
 CLIENTS = [block for block in GUIDES if block.language == "js" and "Agent({" in block.text and block not in RUNTIMES]
-ELSEWHERE = [*CLIENTS, *(block for block in GUIDES if "npm install " in block.text)]
-"""What the TypeScript client's tests run, and install commands, which ``test_copied_guide.py`` runs."""
+(ROUTE,) = (block for block in GUIDES if block.language == "ts")
+ELSEWHERE = [*CLIENTS, *(block for block in GUIDES if "npm install " in block.text or block == NEXTJS)]
+"""What the TypeScript client's tests, ``test_copied_guide.py`` and ``test_front_ends.py`` run."""
 
 
 # --- the examples -----------------------------------------------------------------------------------------------------
@@ -44,11 +44,8 @@ def test_an_example_is_served_by_the_command_that_is_shown(block: Block, server:
         assert httpx.get(f"{url}src/main.tsx", timeout=SECONDS).is_success
 
 
-@pytest.mark.parametrize("readme", READMES, ids=lambda readme: readme.name)
-def test_the_readme_of_an_example_shows_the_commands_of_the_guide(readme: Document) -> None:
-    (serve,) = (block.text for block in BLOCKS if block.file == "docs/clients.md" and "serves" in block.marks)
-    folder = readme.name.removesuffix("/README.md")
-    assert [block.text for block in readme.blocks] == [serve, f"make front-ends\nnpm --prefix {folder} run dev\n"]
+def test_the_route_of_the_guide_is_that_of_the_example() -> None:
+    assert ROUTE.text == (ROOT / "examples/nextjs/src/app/api/agent/route.ts").read_text()
 
 
 # --- blocks of JavaScript ---------------------------------------------------------------------------------------------
@@ -70,5 +67,5 @@ def test_the_runtime_of_the_guide_answers_a_page(block: Block, server: PageServe
 
 
 def test_every_block_that_needs_npm_is_run_or_checked() -> None:
-    tried = [*EXAMPLES, *RUNTIMES, *FILES, *ELSEWHERE]
+    tried = [*EXAMPLES, *RUNTIMES, *FILES, ROUTE, *ELSEWHERE]
     assert [block for block in GUIDES if block not in tried] == []

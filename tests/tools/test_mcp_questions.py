@@ -32,8 +32,8 @@ LINK = ElicitRequestURLParams(message="Sign in.", url="https://example.com/in", 
 # --- one question and its answer --------------------------------------------------------------------------------------
 
 
-def entry(question: Interrupt, payload: object = None, *, cancelled: bool = False) -> ResumeEntry:
-    return ResumeEntry(interrupt_id=question.id, status="cancelled" if cancelled else "resolved", payload=payload)
+def entry(question: Interrupt, payload: object = None) -> ResumeEntry:
+    return ResumeEntry(interrupt_id=question.id, status="resolved", payload=payload)
 
 
 ASKED = ElicitRequestFormParams(message="Which size?", requested_schema=SIZE)
@@ -74,10 +74,6 @@ def test_a_question_has_the_schema_or_the_link_of_the_server() -> None:
     assert [each.reason for each in (form, link)] == ["elicitation", "elicitation"]
     assert (form.message, form.tool_call_id, form.response_schema) == ("Which size?", "call-1", SIZE)
     assert (link.message, link.metadata) == ("Sign in.", {"url": "https://example.com/in"})
-
-
-def test_a_cancelled_question_is_cancelled_at_the_server() -> None:
-    assert answer_of(FORM, entry(FORM, cancelled=True)).action == "cancel"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 from ag_ui.core import RunAgentInput
+from starlette.testclient import TestClient
 
 from agui_container import Assistant
 from agui_container.main import create_app
@@ -134,6 +135,13 @@ async def test_the_commands_do_the_same_for_clients_without_routes() -> None:
         assert (await command(http, "files.delete", fileId=stored["id"]))["deleted"] is True
         assert (await command(http, "files.get", fileId=stored["id"]))["code"] == "FILE_NOT_FOUND"
         assert (await command(http, "files.put", data="no base64!"))["message"].startswith("data: must be base64")
+
+
+def test_an_answer_over_a_socket_has_the_id_of_its_request() -> None:
+    with TestClient(create_app(brief, Settings())) as http, http.websocket_connect("/ws") as socket:
+        socket.send_json({"command": {"type": "files.put", "data": "eA=="}, "id": 7})
+        stored = socket.receive_json()
+        assert (stored["id"], http.get(f"/files/{stored['fileId']}").content) == (7, b"x")
 
 
 async def test_a_model_reads_the_bytes_and_the_thread_keeps_the_handle() -> None:

@@ -156,9 +156,9 @@ class Admission:
         run.drop(self.stored(other) if isinstance(other, RunRecord) else other)
 
     async def _cancel(self, other: Readable | RunRecord) -> None:
-        if not isinstance(other, RunRecord):
+        if isinstance(other, Run):
             other.cancel(CancelReason.CALLER)
-        elif other.is_open:
+        elif isinstance(other, RunRecord) and other.is_open:
             await self._cluster.cancel(other)
 
     def stored(self, record: RunRecord) -> RemoteRun:

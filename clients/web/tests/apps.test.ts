@@ -132,22 +132,6 @@ test("a request for the server of an app is a run with nothing of the thread", a
   assert.deepEqual(forwardedProps, { __proxiedMCPRequest: { ...source, method: "ping", params: {} } });
 });
 
-test("a question of the server is asked, and the request goes on with the answer", async () => {
-  const interrupt = { id: "i1", reason: "tool_call" };
-  server.ending = ({ resume }) => ({
-    type: "RUN_FINISHED",
-    ...(resume === undefined
-      ? { outcome: { type: "interrupt", interrupts: [interrupt] } }
-      : { result: { answered: resume } }),
-  });
-  const entry = { interruptId: "i1", status: "resolved" as const, payload: { approved: true } };
-  const result = await forward(SOURCE, "tools/call", { name: "buy" }, async (open) => {
-    assert.deepEqual(open, [interrupt]);
-    return [entry];
-  });
-  assert.deepEqual(result, { answered: [entry] });
-});
-
 test("what the server has against a request is an error", async () => {
   server.ending = () => ({ type: "RUN_FINISHED", result: { error: "Unknown server: weather" } });
   await assert.rejects(

@@ -49,22 +49,26 @@ async def test_the_same_works_inside_a_running_loop(url: str) -> None:
     check(converse(url))
 
 
-def test_a_program_ends_though_its_session_stays_open(server: ServerProcess) -> None:
+def test_a_program_and_its_fork_end_though_their_sessions_stay_open(server: ServerProcess) -> None:
     script = (
+        "import os\n"
         "from agui_client import SyncSession\n"
-        f"session = SyncSession.start('calculate 6*7', url='{server.ws}')\n"
-        "session.run()\n"
-        "print(session.latest_message.content)\n"
+        f"session = SyncSession.start('calculate 6*7', url='{server.ws}').run()\n"
+        "child = os.fork()\n"
+        f"session = session if child else SyncSession('{server.ws}')\n"
+        "session.send_text('calculate 1+1').run()\n"
+        "print(os.wait()[1] if child else '', session.latest_message.content)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script],
+        [sys.executable, "-W", "ignore", "-c", script],
         env={**os.environ, "PYTHONPATH": PATH},
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
-    assert (done.stdout, done.stderr) == ("The result of calculate is 42.\n", "")
+    assert done.stdout == " The result of calculate is 2.\n0 The result of calculate is 2.\n"
+    assert done.stderr == ""
 
 
 def test_handlers_are_called_in_the_callers_thread(url: str) -> None:

@@ -7,15 +7,15 @@ Handlers of ``run()`` are called in the caller's own thread, so that they may ca
 import asyncio
 import atexit
 import os
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack
 from functools import cache, partial, wraps
 from queue import SimpleQueue
 from typing import Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from ag_ui.core import BaseEvent
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.from_thread import BlockingPortal
 
 from agui_client.session import Session
 from agui_client.session_options import LOCAL_URL, SessionOptions
@@ -27,18 +27,34 @@ T = TypeVar("T")
 Inbox = SimpleQueue[Callable[[], None] | None]
 
 
+STOP_SECONDS = 1.0
+
+
 @cache
 def _portal() -> BlockingPortal:
-    """Start the event loop. It ends with the program, and its tasks are cancelled, such as those of open sockets."""
-    stack = ExitStack()
-    portal = stack.enter_context(start_blocking_portal(name="agui-client"))
-    stack.callback(portal.call, portal.stop, True)  # noqa: FBT003 - anyio's
-    atexit.register(stack.close)
-    return portal
+    """Start the event loop, in a daemon thread that ends with the program."""
+    started: Future[BlockingPortal] = Future()
+
+    async def serve() -> None:
+        async with BlockingPortal() as portal:
+            started.set_result(portal)
+            await portal.sleep_until_stopped()
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),), name="agui-client", daemon=True)
+    thread.start()
+    atexit.register(_stop, thread, started.result())
+    return started.result()
+
+
+def _stop(thread: threading.Thread, portal: BlockingPortal) -> None:
+    """End the loop. Its tasks are cancelled, such as those of open sockets."""
+    if thread.is_alive():  # not in a fork, which has no thread but its own
+        portal.call(portal.stop, True)  # noqa: FBT003 - anyio's
+        thread.join(STOP_SECONDS)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_portal.cache_clear)  # a fork has no thread but its own
+    os.register_at_fork(after_in_child=_portal.cache_clear)
 
 
 def _run(call: Callable[[], Awaitable[T]], inbox: Inbox | None = None) -> T:

@@ -1,0 +1,3 @@
+import type { NextConfig } from "next";
+
+export default { distDir: "dist" } satisfies NextConfig;
