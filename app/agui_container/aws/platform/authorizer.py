@@ -27,7 +27,7 @@ from pydantic import Field, ValidationError
 from agui_container.auth.claim_rules import AwsModel, ClaimRule, TokenRules
 from agui_container.aws.platform.errors import PlatformError, PlatformRefusal
 from agui_container.aws.platform.headers import USER_ID
-from agui_container.engine.clocks import SystemClock
+from agui_container.ports.agent import SystemClock
 from agui_container.protocol.errors import AppError
 from agui_container.settings import is_loopback
 
