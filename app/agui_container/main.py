@@ -28,11 +28,11 @@ from agui_container.agents.agentcore_sdk import sdk_tasks_of
 from agui_container.agents.as_agent import capabilities_of, only_answers, thread_cleanup_of
 from agui_container.agents.by_name import namer_of
 from agui_container.auth_factory import build_authentication, build_sign_in
-from agui_container.engine.clocks import SystemClock
 from agui_container.engine.engine import CLOSE_SECONDS, Engine, close_all
 from agui_container.imports import missing_module
 from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Clock
+from agui_container.ports.agent import SystemClock
 from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.files import FileStore
 from agui_container.ports.store import store_errors_as_app_errors

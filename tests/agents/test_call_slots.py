@@ -23,7 +23,7 @@ from agui_container.ports import Item, RunContext, Tool, allow_all
 from agui_container.ports.call_slots import MAX_CALLS_AT_WORK, CallSlots
 from agui_container.tools.function_tool import FunctionTool
 from tests.contexts import collect_items, expanded, of_type, run_context, run_input
-from tests.engine.doubles import WAIT, asking, caller, eventually, make_service
+from tests.engine.doubles import WAIT, asking, caller, cancel_run, eventually, make_service
 
 TURNS = 5
 """Turns of the loop that a call takes here."""
@@ -113,7 +113,7 @@ async def test_a_cancelled_run_ends_its_calls_at_work_and_starts_no_waiting_one(
     service = make_service(make_delegating_assistant(probe, depth=1))
     reader = service.start(asking(text=delegations(9, probes(9))), caller())
     await eventually(lambda: probe.at_work == MAX_CALLS_AT_WORK)
-    reader.run.cancel()
+    cancel_run(service, reader)
     assert reader.run.log.has_ended
     await eventually(lambda: asyncio.all_tasks() == before)
     assert probe.at_work == 0
@@ -155,7 +155,7 @@ async def test_a_run_of_nested_calls_takes_turns_with_others() -> None:
         assert max(nested_events for nested_events, _ in grown) <= 100
         gaps = [at for at, (_, events) in enumerate(grown) if events]
         assert max(later - earlier for earlier, later in pairwise(gaps)) <= 4
-    nested.run.cancel()
+    cancel_run(service, nested)
     await eventually(lambda: asyncio.all_tasks() == before)
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from agui_container.engine.clocks import SystemClock
 from agui_container.engine.engine import Engine
 from agui_container.main import build_service
+from agui_container.ports.agent import SystemClock
 from agui_container.ports.records import RunKey, RunStatus
 from agui_container.replicas import leases
 from agui_container.run.cluster import LEASE_SECONDS

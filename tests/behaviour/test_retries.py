@@ -8,7 +8,7 @@ from ag_ui.core import RunAgentInput
 
 from tests.behaviour.client import Client, Refused, text
 from tests.conftest import Connect
-from tests.engine.doubles import Json, ask, caller, envelopes, eventually, forever
+from tests.engine.doubles import Json, ask, caller, cancel_run, envelopes, eventually, forever
 from tests.engine.replicas import Replicas
 
 OTHERS: dict[str, list[Json]] = {
@@ -100,7 +100,7 @@ async def test_a_run_of_another_replica_is_not_joined_with_other_messages() -> N
     with pytest.raises(Exception, match="other messages"):
         await there.admit(RunAgentInput.model_validate(ask(text="and now?")), caller())
     joined = await there.admit(RunAgentInput.model_validate(ask()), caller())
-    reader.run.cancel()
+    cancel_run(here, reader)
     assert [each.seq for each in await envelopes(joined)] == [1, 2]
     for service in (here, there):
         await service.drain(0)

@@ -169,6 +169,10 @@ def status(reader: Subscription) -> str:
     return reader.run.status
 
 
+def cancel_run(service: Engine, reader: Subscription) -> None:
+    service.registry.by_key[reader.run.key].cancel()
+
+
 async def eventually(condition: Callable[[], object]) -> None:
     """Let other tasks run until the condition holds."""
     async with asyncio.timeout(WAIT):

@@ -10,7 +10,7 @@ from ag_ui.core import RunAgentInput
 from agui_container.engine.engine import Engine
 from agui_container.engine.loop_monitor import INTERVAL_SECONDS, LoopMonitor
 from agui_container.ports import Item
-from tests.engine.doubles import asking, caller, envelopes, eventually, forever, make_service
+from tests.engine.doubles import asking, caller, cancel_run, envelopes, eventually, forever, make_service
 
 
 class Machine:
@@ -54,7 +54,7 @@ async def test_an_idle_process_that_was_frozen_has_no_blocked_loop(caplog: pytes
     async with monitored(service, machine):
         reader = await service.admit(asking(), caller())
         await eventually(lambda: machine.reads)
-        reader.run.cancel()
+        cancel_run(service, reader)
         await eventually(lambda: not service.health.is_busy)
         for _ in range(5):
             await asyncio.sleep(0)

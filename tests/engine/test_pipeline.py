@@ -24,7 +24,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.validator import ProducerRules, RunSequence
 from agui_container.protocol.wire.envelope import Envelope
 from agui_core.expander import MAX_DELTA, IllegalEvent
-from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, make_service
+from tests.engine.doubles import FakeClock, asking, caller, cancel_run, envelopes, eventually, make_service
 from tests.protocol.random_walks import Walk
 from tests.protocol.samples import without_validation
 
@@ -148,7 +148,7 @@ async def run(script: list[object], *, stubborn: bool = False) -> tuple[list[Env
     await service.open()
     agent.time_out = lambda: clock.advance(10_000)
     reader = service.start(asking(), caller())
-    agent.cancel = reader.run.cancel
+    agent.cancel = lambda: cancel_run(service, reader)
     log = await envelopes(reader)
     await eventually(lambda: not service.registry.tasks)
     assert clock.timers == []

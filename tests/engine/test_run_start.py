@@ -15,6 +15,7 @@ from tests.engine.doubles import (
     FakeClock,
     asking,
     caller,
+    cancel_run,
     envelopes,
     eventually,
     forever,
@@ -37,7 +38,7 @@ async def test_a_run_in_line_whose_store_has_gone_away_says_so(monkeypatch: pyte
     waiting = await service.admit(asking(run="r2"), caller())
     with monkeypatch.context() as patched:
         patched.setattr(service.cluster.store, "begin", gone)
-        first.run.cancel()
+        cancel_run(service, first)
         await eventually(lambda: waiting.run.log.has_ended)
     seen = await envelopes(waiting)
     assert [event.type.value for event in seen] == ["RUN_STARTED", "RUN_ERROR"]
@@ -94,7 +95,7 @@ async def test_a_run_that_ends_during_its_claim_keeps_what_was_said(
     await wait_for_event(begun)
     drain = asyncio.create_task(service.drain(0)) if stops else None
     await asyncio.sleep(0)
-    reader.run.cancel()
+    cancel_run(service, reader)
     may.set()
     if drain is not None:
         await drain

@@ -20,6 +20,7 @@ from tests.engine.doubles import (
     FakeClock,
     asking,
     caller,
+    cancel_run,
     forever,
     make_service,
     status,
@@ -96,7 +97,7 @@ async def test_a_run_that_continues_another_is_refused_behind_a_newer_one_that_i
     on_busy: OnBusy,
 ) -> None:
     service = make_service(forever, Settings(on_busy=on_busy))
-    (await service.admit(asking(run="r1"), caller())).run.cancel()
+    cancel_run(service, await service.admit(asking(run="r1"), caller()))
     newer = await service.admit(asking(run="r2"), caller())
     newer.close()
     for was_open in (True, False):
@@ -105,6 +106,6 @@ async def test_a_run_that_continues_another_is_refused_behind_a_newer_one_that_i
         assert newer.run.log.has_ended is not was_open
         assert refused.value.code is ErrorCode.THREAD_BUSY
         assert "late" not in service.registry.open_run_ids(9)
-        newer.run.cancel()
+        cancel_run(service, newer)
     await service.admit(asking(run="r3"), caller(), condition=ThreadCondition("r2"))
     await service.drain(0)

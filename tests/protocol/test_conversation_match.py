@@ -60,9 +60,12 @@ U1, A1, U2, A2, U3 = user("u1", "one"), answer("a1", "1"), user("u2", "two"), an
 CALL, RESULT, SUM = calling("c", "x"), result("r", "x"), answer("s", "The sum is 3.")
 TEXT: Messages = [U1, A1, U2, A2]
 TOOLS: Messages = [U1, CALL, RESULT, SUM]
-
-
-# --- history and new messages -----------------------------------------------------------------------------------------
+THOUGHT = ag.ReasoningMessage(id="t", content="Hm.", encrypted_value="sealed")
+SHOWN = ag.ActivityMessage(id="v", activity_type="chart", content={"x": [1, None]})
+OTHER_SHOWN = ag.ActivityMessage(id="o", activity_type="note", content={})
+ORDERS = ag.SystemMessage(id="i", content="Be short.")
+BELOW = ag.AssistantMessage(id="b", content="It is 3.", subagent_run_id="run-b")
+DELEGATED: Messages = [U1, CALL, BELOW, RESULT, SUM]
 
 
 @pytest.mark.parametrize(
@@ -86,15 +89,66 @@ TOOLS: Messages = [U1, CALL, RESULT, SUM]
         pytest.param([A1, U1], new_ids(A1, U1, A2), "a1 u1 new-a2", id="the assistant has spoken first"),
         pytest.param([U1, U2, A2], new_ids(U1, U2, A2, U3), "u1 u2 a2 new-u3", id="two questions, one answer"),
         pytest.param([], new_ids(U1, A1, U2), "new-u1 new-a1 new-u2", id="nothing is kept"),
+        pytest.param(TOOLS, new_ids(*TOOLS, U3), "u1 c r s new-u3", id="everything and what is new, with calls"),
+        pytest.param(TOOLS, new_ids(U1, CALL, RESULT), "u1 c r", id="asked again behind the result"),
+        pytest.param(TOOLS, new_ids(U1, CALL), "u1 c r", id="a result that the client has not got"),
+        pytest.param(TOOLS, new_ids(U1, CALL, SUM, U3), "u1 c r s new-u3", id="a client without results"),
+        pytest.param(TOOLS, new_ids(U1, SUM, U3), "u1 c r s new-u3", id="a client that keeps text alone"),
+        pytest.param(TOOLS, new_ids(U1, CALL, result("r", "x", "4"), U3), "u1 c new-r new-u3", id="an edited result"),
+        pytest.param(
+            TOOLS, new_ids(U1, CALL, result("r", "x", "4"), SUM), "u1 c new-r new-s", id="what follows an edited result"
+        ),
+        pytest.param(
+            TOOLS,
+            new_ids(U1, calling("c", "x", arguments="{}"), RESULT),
+            "u1 c r s new-u1 new-c new-r",
+            id="another call",
+        ),
+        pytest.param([U1, THOUGHT, A1], new_ids(U1, A1, U2), "u1 t a1 new-u2", id="reasoning"),
+        pytest.param([U1, THOUGHT, A1], new_ids(U1, THOUGHT, A1, U2), "u1 t a1 new-u2", id="reasoning that is sent"),
+        pytest.param([U1, A1, U2, THOUGHT, A2], new_ids(U1, A1, U2), "u1 a1 u2", id="reasoning of a dropped answer"),
+        pytest.param(
+            [U1, A1, U2, THOUGHT, A2],
+            new_ids(U1, A1, U2, THOUGHT),
+            "u1 a1 u2 t",
+            id="reasoning that is sent without it",
+        ),
+        pytest.param([U1, A1, SHOWN], new_ids(U1, A1, U2), "u1 a1 v new-u2", id="an activity"),
+        pytest.param([U1, A1, SHOWN], new_ids(U1, A1, SHOWN, U2), "u1 a1 v new-u2", id="an activity that is sent"),
+        pytest.param(
+            [U1, A1, SHOWN], [U1, A1, OTHER_SHOWN, U2], "u1 a1 v o u2", id="an activity beside one of the client's own"
+        ),
+        pytest.param([ORDERS, U1, A1], new_ids(ORDERS, U1, A1, U2), "i u1 a1 new-u2", id="instructions"),
+        pytest.param([ORDERS, U1, A1], new_ids(U1, A1, U2), "i u1 a1 new-u2", id="instructions that are not sent"),
+        pytest.param(
+            [ORDERS, U1, A1],
+            new_ids(ag.SystemMessage(id="i", content="It is noon."), U1, A1, U2),
+            "new-i u1 a1 new-u2",
+            id="instructions that change",
+        ),
+        pytest.param(
+            [ORDERS, U1, A1],
+            new_ids(ORDERS, ag.DeveloperMessage(id="d", content="More."), U1, A1),
+            "i new-d u1 a1",
+            id="more instructions",
+        ),
+        pytest.param([U1, A1], new_ids(ORDERS, U1, A1, U2), "new-i u1 a1 new-u2", id="instructions that are new"),
+        pytest.param(DELEGATED, new_ids(U1, CALL, RESULT, SUM, U2), "u1 c b r s new-u2", id="a subagent's words"),
+        pytest.param(DELEGATED, new_ids(U1, CALL, RESULT), "u1 c b r", id="a subagent's words before a dropped answer"),
+        pytest.param(DELEGATED, new_ids(*DELEGATED, U2), "u1 c b r s new-u2", id="a subagent's words that are sent"),
+        pytest.param(
+            DELEGATED,
+            new_ids(U1, CALL, answer("b", "It is 3."), RESULT, SUM, U2),
+            "u1 c b r s new-u2",
+            id="a subagent's words as the assistant's own",
+        ),
+        pytest.param([U1, CALL, BELOW], new_ids(U1, CALL), "u1 c b", id="a subagent that waits for an answer"),
+        pytest.param([U1, answer("e", "")], new_ids(U1, answer("e", None), U2), "u1 e new-u2", id="an answer cut off"),
     ],
 )
-def test_an_assistants_message_that_is_kept_proves_that_all_is_sent(
-    kept: Messages, sent: Messages, expected: str
-) -> None:
+def test_what_is_kept_is_recognised_under_new_ids(kept: Messages, sent: Messages, expected: str) -> None:
     assert ids(together(kept, sent)) == expected
 
-
-# --- equal messages ---------------------------------------------------------------------------------------------------
 
 IMAGE = ag.ImagePart(source=ag.UrlSource(value="https://example.com/a.png", mime_type="image/png"))
 OTHER = ag.ImagePart(source=ag.UrlSource(value="https://example.com/b.png", mime_type="image/png"))
@@ -148,33 +202,6 @@ def test_other_content_is_a_difference(kept: ag.Message, sent: ag.Message) -> No
     assert ids(together(before, new_ids(U1, CALL, RESULT, SUM, sent, A2))) == "u1 c r s new-m new-a2"
 
 
-# --- calls and their results ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("kept", "sent", "expected"),
-    [
-        pytest.param(TOOLS, new_ids(*TOOLS, U3), "u1 c r s new-u3", id="everything and what is new"),
-        pytest.param(TOOLS, new_ids(U1, CALL, RESULT), "u1 c r", id="asked again behind the result"),
-        pytest.param(TOOLS, new_ids(U1, CALL), "u1 c r", id="a result that the client has not got"),
-        pytest.param(TOOLS, new_ids(U1, CALL, SUM, U3), "u1 c r s new-u3", id="a client without results"),
-        pytest.param(TOOLS, new_ids(U1, SUM, U3), "u1 c r s new-u3", id="a client that keeps text alone"),
-        pytest.param(TOOLS, new_ids(U1, CALL, result("r", "x", "4"), U3), "u1 c new-r new-u3", id="an edited result"),
-        pytest.param(
-            TOOLS, new_ids(U1, CALL, result("r", "x", "4"), SUM), "u1 c new-r new-s", id="what follows an edited result"
-        ),
-        pytest.param(
-            TOOLS,
-            new_ids(U1, calling("c", "x", arguments="{}"), RESULT),
-            "u1 c r s new-u1 new-c new-r",
-            id="another call",
-        ),
-    ],
-)
-def test_calls_are_matched_by_name_and_arguments(kept: Messages, sent: Messages, expected: str) -> None:
-    assert ids(together(kept, sent)) == expected
-
-
 PAIR = calling("c", "x", "y")
 
 
@@ -199,68 +226,6 @@ def test_results_find_their_calls(results: Messages, sent: Messages, expected: s
     found = together([U1, PAIR, *results], new_ids(U1, PAIR, *sent))
     assert ids(found) == expected
     assert all(it.tool_call_id in {"x", "y"} for it in found if isinstance(it, ag.ToolMessage))
-
-
-# --- messages without fields that clients drop ------------------------------------------------------------------------
-
-THOUGHT = ag.ReasoningMessage(id="t", content="Hm.", encrypted_value="sealed")
-SHOWN = ag.ActivityMessage(id="v", activity_type="chart", content={"x": [1, None]})
-OTHER_SHOWN = ag.ActivityMessage(id="o", activity_type="note", content={})
-ORDERS = ag.SystemMessage(id="i", content="Be short.")
-BELOW = ag.AssistantMessage(id="b", content="It is 3.", subagent_run_id="run-b")
-DELEGATED: Messages = [U1, CALL, BELOW, RESULT, SUM]
-
-
-@pytest.mark.parametrize(
-    ("kept", "sent", "expected"),
-    [
-        pytest.param([U1, THOUGHT, A1], new_ids(U1, A1, U2), "u1 t a1 new-u2", id="reasoning"),
-        pytest.param([U1, THOUGHT, A1], new_ids(U1, THOUGHT, A1, U2), "u1 t a1 new-u2", id="reasoning that is sent"),
-        pytest.param([U1, A1, U2, THOUGHT, A2], new_ids(U1, A1, U2), "u1 a1 u2", id="reasoning of a dropped answer"),
-        pytest.param(
-            [U1, A1, U2, THOUGHT, A2],
-            new_ids(U1, A1, U2, THOUGHT),
-            "u1 a1 u2 t",
-            id="reasoning that is sent without it",
-        ),
-        pytest.param([U1, A1, SHOWN], new_ids(U1, A1, U2), "u1 a1 v new-u2", id="an activity"),
-        pytest.param([U1, A1, SHOWN], new_ids(U1, A1, SHOWN, U2), "u1 a1 v new-u2", id="an activity that is sent"),
-        pytest.param(
-            [U1, A1, SHOWN], [U1, A1, OTHER_SHOWN, U2], "u1 a1 v o u2", id="an activity beside one of the client's own"
-        ),
-        pytest.param([ORDERS, U1, A1], new_ids(ORDERS, U1, A1, U2), "i u1 a1 new-u2", id="instructions"),
-        pytest.param([ORDERS, U1, A1], new_ids(U1, A1, U2), "i u1 a1 new-u2", id="instructions that are not sent"),
-        pytest.param(
-            [ORDERS, U1, A1],
-            new_ids(ag.SystemMessage(id="i", content="It is noon."), U1, A1, U2),
-            "new-i u1 a1 new-u2",
-            id="instructions that change",
-        ),
-        pytest.param(
-            [ORDERS, U1, A1],
-            new_ids(ORDERS, ag.DeveloperMessage(id="d", content="More."), U1, A1),
-            "i new-d u1 a1",
-            id="more instructions",
-        ),
-        pytest.param([U1, A1], new_ids(ORDERS, U1, A1, U2), "new-i u1 a1 new-u2", id="instructions that are new"),
-        pytest.param(DELEGATED, new_ids(U1, CALL, RESULT, SUM, U2), "u1 c b r s new-u2", id="a subagent's words"),
-        pytest.param(DELEGATED, new_ids(U1, CALL, RESULT), "u1 c b r", id="a subagent's words before a dropped answer"),
-        pytest.param(DELEGATED, new_ids(*DELEGATED, U2), "u1 c b r s new-u2", id="a subagent's words that are sent"),
-        pytest.param(
-            DELEGATED,
-            new_ids(U1, CALL, answer("b", "It is 3."), RESULT, SUM, U2),
-            "u1 c b r s new-u2",
-            id="a subagent's words as the assistant's own",
-        ),
-        pytest.param([U1, CALL, BELOW], new_ids(U1, CALL), "u1 c b", id="a subagent that waits for an answer"),
-        pytest.param([U1, answer("e", "")], new_ids(U1, answer("e", None), U2), "u1 e new-u2", id="an answer cut off"),
-    ],
-)
-def test_messages_that_clients_drop_stay_beside_their_matches(kept: Messages, sent: Messages, expected: str) -> None:
-    assert ids(together(kept, sent)) == expected
-
-
-# --- stores and queues ------------------------------------------------------------------------------------------------
 
 
 MESSAGES: st.SearchStrategy[Messages] = st.lists(

@@ -8,31 +8,12 @@ import grpc
 import pytest
 
 from tests.behaviour.approval_tools import POLICY
+from tests.server.sockets.conftest import check_no_faults, servers
 from tests.server.sockets.process import ServerProcess, Servers
 
+__all__ = ["channel", "check_no_faults", "dial", "server", "servers"]
+
 ASSISTANT = {"AGUI_AGENT": "assistant", "AGUI_TOOLS": "tests.protocols.grpc.tools:tools", "AGUI_TOOL_POLICY": POLICY}
-
-
-@pytest.fixture(scope="session")
-def servers() -> Iterator[Servers]:
-    """Servers by their settings; each must stop with status 0."""
-    pool = Servers()
-    try:
-        yield pool
-    finally:
-        statuses = pool.close()
-    assert set(statuses) <= {0}
-    assert pool.faults() == [], pool.logs()
-
-
-@pytest.fixture(autouse=True)
-def check_no_faults(request: pytest.FixtureRequest) -> Iterator[None]:
-    yield
-    if "servers" in request.fixturenames:
-        pool: Servers = request.getfixturevalue("servers")
-        assert pool.dead() == []
-        if pool.faults():
-            pytest.fail(f"a fault in a log:\n{pool.logs()}", pytrace=False)
 
 
 @pytest.fixture

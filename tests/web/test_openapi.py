@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import httpx
 import pytest
@@ -35,18 +34,6 @@ def operations(document: Json) -> Iterator[tuple[str, str, Json]]:
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield method.upper(), path, operation
-
-
-def values(node: object, key: str) -> Iterator[Any]:
-    """Yield the values of a key at any depth of a document."""
-    if isinstance(node, dict):
-        for name, value in node.items():
-            if name == key:
-                yield value
-            yield from values(value, key)
-    elif isinstance(node, list):
-        for item in node:
-            yield from values(item, key)
 
 
 CONTRACT = {("POST", "/invocations"), ("GET", "/ws"), ("GET", "/ping")}

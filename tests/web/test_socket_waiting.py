@@ -16,49 +16,6 @@ from tests.websocket import receive, send
 ENQUEUE = {"onBusy": "enqueue"}
 
 
-async def test_a_cancel_waits_for_nothing_that_was_asked_before(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    agent, may = WaitingAgent(run_id_event), asyncio.Event()
-    _, client = await serve(agent)
-
-    async def slow(*_: object, **__: object) -> Page[ThreadRecord]:
-        await may.wait()
-        return Page([])
-
-    monkeypatch.setattr(client.service.cluster.store, "threads", slow)
-    socket = await client.connect()
-    await send(socket, ask())
-    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
-    await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask(run="r2", forwardedProps=ENQUEUE))
-    await send(socket, {"id": 2, "command": {"type": "cancel", "runId": "r1"}}, {"type": "ping", "id": 3})
-    frames = await receive(socket, 3)
-    assert sorted(frame_names(frames)) == ["RUN_FINISHED r1", "pong 3", "result r1"]
-    may.set()
-    agent.may_end.set()
-    assert frame_names(await receive(socket, 4)) == ["result 1", *whole("r2")]
-
-
-async def test_a_cancel_waits_for_the_run_that_it_names(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    may = asyncio.Event()
-    _, client = await serve(forever)
-
-    async def slow(*_: object, **__: object) -> Page[ThreadRecord]:
-        await may.wait()
-        return Page([])
-
-    monkeypatch.setattr(client.service.cluster.store, "threads", slow)
-    socket = await client.connect()
-    await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask())
-    await send(socket, {"id": 2, "command": {"type": "cancel", "runId": "r1"}}, {"type": "ping", "id": 3})
-    assert frame_names(await receive(socket, 1)) == ["pong 3"]
-    may.set()
-    assert sorted(frame_names(await receive(socket, 4))) == [
-        "RUN_FINISHED r1",
-        "RUN_STARTED r1",
-        "result 1",
-        "result r1",
-    ]
-
-
 class HeldLists:
     """Lists of threads, which the store gives when they may end."""
 
@@ -72,6 +29,38 @@ class HeldLists:
         self.asked.set()
         await self.may_end.wait()
         return Page([])
+
+
+async def test_a_cancel_waits_for_nothing_that_was_asked_before(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = WaitingAgent(run_id_event)
+    _, client = await serve(agent)
+    lists = HeldLists(client.service, monkeypatch)
+    socket = await client.connect()
+    await send(socket, ask())
+    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask(run="r2", forwardedProps=ENQUEUE))
+    await send(socket, {"id": 2, "command": {"type": "cancel", "runId": "r1"}}, {"type": "ping", "id": 3})
+    frames = await receive(socket, 3)
+    assert sorted(frame_names(frames)) == ["RUN_FINISHED r1", "pong 3", "result r1"]
+    lists.may_end.set()
+    agent.may_end.set()
+    assert frame_names(await receive(socket, 4)) == ["result 1", *whole("r2")]
+
+
+async def test_a_cancel_waits_for_the_run_that_it_names(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, client = await serve(forever)
+    lists = HeldLists(client.service, monkeypatch)
+    socket = await client.connect()
+    await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask())
+    await send(socket, {"id": 2, "command": {"type": "cancel", "runId": "r1"}}, {"type": "ping", "id": 3})
+    assert frame_names(await receive(socket, 1)) == ["pong 3"]
+    lists.may_end.set()
+    assert sorted(frame_names(await receive(socket, 4))) == [
+        "RUN_FINISHED r1",
+        "RUN_STARTED r1",
+        "result 1",
+        "result r1",
+    ]
 
 
 @pytest.mark.parametrize("last_frame", [None, {"type": "ping", "id": 4}, {"command": 1}], ids=["run", "ping", "error"])

@@ -156,9 +156,9 @@ class Admission:
         run.drop(self.stored(other) if isinstance(other, RunRecord) else other)
 
     async def _cancel(self, other: Readable | RunRecord) -> None:
-        if not isinstance(other, RunRecord):
+        if isinstance(other, Run):
             other.cancel(CancelReason.CALLER)
-        elif other.is_open:
+        elif isinstance(other, RunRecord) and other.is_open:
             await self._cluster.cancel(other)
 
     def stored(self, record: RunRecord) -> RemoteRun:
@@ -289,14 +289,14 @@ class Admission:
             except RunAlreadyStored as error:
                 await self._read_instead(run, error.record)
                 return False
-            except Exception as error:
-                is_known = isinstance(error, StoreUnavailable)
-                facts = format_fields({"run": run.key.run_id, "error": error})
-                logger.warning(
-                    "store write failed %s", facts, exc_info=not isinstance(error, StoreUnavailable | AppError)
-                )
-                if not is_known or asyncio.get_running_loop().time() > deadline:
+            except StoreUnavailable as error:
+                logger.warning("store unavailable %s", format_fields({"run": run.key.run_id, "error": error}))
+                if asyncio.get_running_loop().time() > deadline:
                     break
+            except Exception as error:
+                facts = format_fields({"run": run.key.run_id, "error": error})
+                logger.warning("ended run not stored %s", facts, exc_info=not isinstance(error, AppError))
+                break
             await self._cluster.thread_ends.wait(run.thread, pause)
             pause = min(2 * pause, LONGEST_PAUSE)
         return False

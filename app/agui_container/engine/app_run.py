@@ -22,7 +22,6 @@ from agui_container.protocol.app_request import AppRequest
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, run_error, shutting_down
 from agui_container.run.event_log import EventLog, LocalSubscription
-from agui_container.run.outcome import CancelReason
 from agui_container.run.subscription import OnClose, Subscription
 from agui_container.run.terminal_events import describe_failure, start_event
 
@@ -57,15 +56,12 @@ class AppRun:
 
     def subscribe(self, after: int = 0, on_close: OnClose | None = None) -> LocalSubscription:
         def close(subscription: Subscription, may_stay_unread: bool) -> None:  # noqa: FBT001 - as OnClose
-            self.cancel()
+            self.task.cancel()
             self.task.add_done_callback(lambda _: self.log.discard())
             if on_close is not None:
                 on_close(subscription, may_stay_unread)
 
         return LocalSubscription(self, self.log, after, close)
-
-    def cancel(self, reason: CancelReason = CancelReason.CALLER) -> None:  # noqa: ARG002 - as in the protocol
-        self.task.cancel()
 
     async def _run(self, answer: Callable[[], Awaitable[Mapping[str, object]]]) -> RunFinishedEvent | RunErrorEvent:
         """Return the last event."""

@@ -23,7 +23,6 @@ from agui_container.ports.records import RunKey, ThreadDelta
 from agui_container.protocol.encoder import MAX_EVENT_BYTES, encode
 from agui_container.protocol.errors import AppError, ErrorCode, run_error
 from agui_container.run.event_log import EventLog, Flusher, LocalSubscription, LogMemory
-from agui_container.run.outcome import CancelReason
 from agui_container.run.subscription import OnClose, Subscription
 from agui_container.run.terminal_events import start_event
 
@@ -60,9 +59,6 @@ class ThreadSnapshot:
                 on_close(subscription, may_stay_unread)
 
         return LocalSubscription(self, self.log, after, close)
-
-    def cancel(self, reason: CancelReason = CancelReason.CALLER) -> None:
-        """Do nothing, because the run has ended."""
 
 
 def snapshot_events(

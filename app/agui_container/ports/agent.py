@@ -6,6 +6,7 @@ Rule: nothing here depends on a transport, a store, a model or a framework.
 import asyncio
 import logging
 import math
+import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
@@ -69,6 +70,16 @@ class Clock(Protocol):
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
         """Run ``callback`` on the event loop after ``delay`` seconds."""
+
+
+class SystemClock:
+    """The time of the operating system."""
+
+    def time(self) -> float:
+        return time.time()
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
+        return asyncio.get_running_loop().call_later(delay, callback)
 
 
 Emit = Callable[[Item], None]

@@ -22,7 +22,6 @@ from agui_container.ports.store import store_errors_as_app_errors, wait_for_stor
 from agui_container.protocol.errors import ErrorCode
 from agui_container.protocol.wire.envelope import Batch, Envelope
 from agui_container.run.cluster import Cluster, ReplicaCommand
-from agui_container.run.outcome import CancelReason
 from agui_container.run.readers import WATCH_SECONDS
 from agui_container.run.subscription import OnClose, PushBatch
 from agui_container.run.terminal_events import number_events
@@ -56,9 +55,6 @@ class RemoteRun:
 
     def subscribe(self, after: int = 0, on_close: OnClose | None = None) -> "RemoteSubscription":
         return RemoteSubscription(self, self._cluster, after, on_close)
-
-    def cancel(self, reason: CancelReason = CancelReason.CALLER) -> None:
-        """Do nothing: the run does not end with its readers on this replica."""
 
 
 class RemoteLog:

@@ -136,7 +136,7 @@ class RunRecorder:
             except Exception as error:
                 facts = format_fields({"run": self.key.run_id, "error": error})
                 is_known = isinstance(error, StoreUnavailable)
-                logger.warning("store write failed for good %s", facts, exc_info=not is_known)
+                logger.warning("run not stored %s", facts, exc_info=not is_known)
                 return NOT_STORED
 
     async def _wait_dirty(self) -> None:

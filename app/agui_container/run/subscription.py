@@ -9,7 +9,6 @@ from typing import Protocol, Self
 
 from agui_container.ports.records import RunKey
 from agui_container.protocol.wire.envelope import Batch
-from agui_container.run.outcome import CancelReason
 
 PushBatch = Callable[[Batch], bool]
 """Writes a batch at once, or returns False if that is impossible now. Raises nothing."""
@@ -38,9 +37,6 @@ class Readable(Protocol):
 
     def subscribe(self, after: int = 0, on_close: OnClose | None = None) -> "Subscription":
         """Read the events after ``seq`` ``after`` until the run ends."""
-
-    def cancel(self, reason: CancelReason = CancelReason.CALLER) -> None:
-        """Cancel the run if it is in this process."""
 
 
 class Subscription(Protocol):

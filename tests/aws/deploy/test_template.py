@@ -249,11 +249,7 @@ IN_REGION = "arn:aws:bedrock:us-east-1::foundation-model/amazon.nova-lite-v1:0"
 ALLOWED = [
     (f'store = "agentcore-memory:{MEMORY}"', "Memory", MEMORY),
     (f'model = "bedrock:{PROVISIONED}"', "Model1", PROVISIONED),
-    (
-        f'model = "bedrock:m"\nmodel_options = {{guardrail = {{id = "{GUARDRAIL}", version = "1"}}}}',
-        "Guardrail",
-        GUARDRAIL,
-    ),
+    (GUARDED, "Guardrail", GUARDRAIL),
     (
         '[deploy]\nimage = "999999999999.dkr.ecr.eu-west-1.amazonaws.com/team/agent:1"',
         "PullImage",

@@ -13,12 +13,8 @@ from websockets.typing import Subprotocol
 
 from tests.aws.platform.conftest import AttachPlatform
 from tests.aws.platform.doubles import (
-    CUSTOM,
-    FINISHED,
     HEADER,
-    INPUT,
     SESSION,
-    STARTED,
     ScriptedContainer,
     ServedPlatform,
 )
@@ -29,9 +25,6 @@ pytestmark = pytest.mark.wire
 
 LIMIT = 65_536
 EMPTY = '{"control": ""}'
-EVENTS = [each.removeprefix(b"data: ").decode() for each in (STARTED.strip(), CUSTOM.strip(), FINISHED.strip())]
-OTHER_INPUT, *OTHER_EVENTS = (each.replace("r1", "r2") for each in (INPUT.decode(), *EVENTS))
-ATTACH = '{"command": {"type": "attach"}}'
 
 
 def message(size: int) -> str:

@@ -10,8 +10,8 @@ from tests.waiting_agent import WaitingAgent
 
 pytestmark = pytest.mark.wire
 
-CHECK, WATCH = "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"
-SERVED, EXHAUSTED = "0", "8"
+CHECK = "/grpc.health.v1.Health/Check"
+SERVED = "0"
 
 
 async def test_headers_that_are_too_large_end_their_connection() -> None:

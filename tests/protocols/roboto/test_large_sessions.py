@@ -11,8 +11,6 @@ from tests.engine.doubles import caller, forever, make_service
 
 pytestmark = pytest.mark.wire
 
-ROOM = 10 * LARGE_BYTES
-
 
 async def reader_of(size: int) -> SessionReader:
     service = make_service(forever)

@@ -18,7 +18,7 @@ def servers() -> Iterator[Servers]:
     finally:
         statuses = pool.close()
     assert set(statuses) <= {0}
-    assert pool.faults() == []
+    assert pool.faults() == [], pool.logs()
 
 
 @pytest.fixture
@@ -32,7 +32,8 @@ def check_no_faults(request: pytest.FixtureRequest) -> Iterator[None]:
     if "servers" in request.fixturenames:
         pool: Servers = request.getfixturevalue("servers")
         assert pool.dead() == []
-        assert pool.faults() == []
+        if pool.faults():
+            pytest.fail(f"a fault in a log:\n{pool.logs()}", pytrace=False)
 
 
 @pytest_asyncio.fixture(autouse=True)

@@ -10,7 +10,7 @@ export async function POST(request: Request) {
     method: "POST",
     headers: token ? { Authorization: `Bearer ${token}` } : {},
     body: await request.text(),
-    signal: request.signal, // a page that leaves closes the stream of the agent server, too
+    signal: request.signal, // the page may leave before the answer begins
   });
   // no-transform keeps Next.js from compressing the stream, which would hold events back
   const headers = { "Content-Type": "text/event-stream", "Cache-Control": "no-cache, no-transform" };
