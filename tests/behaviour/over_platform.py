@@ -12,9 +12,8 @@ import uvicorn
 
 from agui_container.aws.platform.application import build_platform
 from agui_container.aws.platform.authorizer import NoAuthorizer
-from agui_container.aws.platform.data_plane import PlatformOptions
 from agui_container.aws.platform.headers import SESSION_ID
-from agui_container.aws.platform.limits import PlatformLimits
+from agui_container.aws.platform.options import PlatformLimits, PlatformOptions
 from agui_container.engine.engine import Engine
 from tests.aws.platform.doubles import RUNTIME, SESSION, AttachedContainer
 from tests.behaviour.client import Client

@@ -20,9 +20,9 @@ HITS = 3
 """Hits that a reader looks at."""
 
 ANSWERS: Mapping[str, str] = {
-    "ADK": "frameworks.html#agno-adk-openai-agents-llamaindex-langroid-ag2",
+    "ADK": "frameworks.html#agno-adk-openai-agents-llamaindex-langroid-ag2-claude",
     "crewAI": "frameworks.html#crewai",
-    "OpenAI Agents": "frameworks.html#agno-adk-openai-agents-llamaindex-langroid-ag2",
+    "OpenAI Agents": "frameworks.html#agno-adk-openai-agents-llamaindex-langroid-ag2-claude",
     "LangGraph": "frameworks.html#langgraph",
     "Next.js": "clients.html#nextjs",
     "Lambda": "behind-agentcore.html#on-aws-lambda",

@@ -29,7 +29,7 @@ LATEST = 1e12
 Name = Annotated[str, Field(min_length=1, max_length=255)]
 
 
-class _AwsModel(BaseModel):
+class AwsModel(BaseModel):
     """Base of the models of AWS's JSON."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True)
@@ -43,21 +43,21 @@ class ClaimOperator(StrEnum):
     CONTAINS_ANY = "CONTAINS_ANY"
 
 
-class MatchValue(_AwsModel):
+class MatchValue(AwsModel):
     """The configured value: one string or a list of strings."""
 
     match_value_string: Name | None = None
     match_value_string_list: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
 
 
-class ClaimMatch(_AwsModel):
+class ClaimMatch(AwsModel):
     """The configured value and how it is compared."""
 
     claim_match_value: MatchValue
     claim_match_operator: ClaimOperator
 
 
-class ClaimRule(_AwsModel):
+class ClaimRule(AwsModel):
     """One entry of ``customClaims``.
 
     ``EQUALS`` compares a string with a string. ``CONTAINS`` finds one string in an array, ``CONTAINS_ANY`` one of

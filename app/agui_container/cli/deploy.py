@@ -5,7 +5,7 @@ Rule: this module reads options and shows progress. The room ``deploy`` has the 
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -98,18 +98,17 @@ def deploy(
     agui.toml.
     """
     overrides = {"name": name, "region": region, "image": image, "builder": builder}
-    is_offline = dry_run or emit
     with explained():
+        if (dry_run or emit) and (push or destroy or rollback):
+            raise DeployRefused("--dry-run and --emit are for a first deployment. Use --plan for anything else.")
         if destroy or rollback:
-            work = Work.named(config, overrides, endpoint, is_offline=is_offline)
+            work = Work.named(config, overrides, endpoint)
         else:
-            work = Work.load(agent, config, overrides, endpoint, is_offline=is_offline)
+            work = Work.load(agent, config, overrides, endpoint, is_offline=dry_run or emit)
         if emit:
-            return _write_template(work.emitted(), output or Path(EMITTED))
-        if dry_run and (rollback or destroy or push):
-            raise DeployRefused("--dry-run shows a first deployment, without asking AWS. Use --plan for anything else.")
+            return work.emit(output or Path(EMITTED))
         if dry_run:
-            return _print_calls(work.calls())
+            return work.print_calls()
         if destroy:
             return work.destroy(only_plan=only_plan, is_asked=not yes)
         if only_plan:
@@ -158,17 +157,10 @@ class Work:
         return cls(wanted, endpoint, aws)
 
     @classmethod
-    def named(
-        cls,
-        config: Path | None,
-        overrides: Mapping[str, object],
-        endpoint: str = DEFAULT_ENDPOINT,
-        *,
-        is_offline: bool = False,
-    ) -> "Work":
+    def named(cls, config: Path | None, overrides: Mapping[str, object], endpoint: str = DEFAULT_ENDPOINT) -> "Work":
         """Read the names only, for commands that need no settings."""
         options = read_options(config, overrides)
-        aws, place = _find_place(options, is_offline=is_offline)
+        aws, place = _find_place(options, is_offline=False)
         return cls(Deployment(place, options, Settings(), {}, ""), endpoint, aws)
 
     def runtime(self) -> Response:
@@ -212,18 +204,26 @@ class Work:
             self._delete(resources, has_repository=has_repository)
         return 0
 
-    def emitted(self) -> Template:
+    def emit(self, folder: Path) -> int:
         template = self.wanted.template(image={"Ref": "ImageUri"})
         add_endpoint(template, self.endpoint)
-        return {**template, "Parameters": IMAGE_PARAMETER}
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({**template, "Parameters": IMAGE_PARAMETER}, indent=2, ensure_ascii=False)
+        (folder / TEMPLATE).write_text(f"{text}\n", encoding="utf-8")
+        click.echo(folder / TEMPLATE)
+        return 0
 
-    def calls(self) -> Iterator[tuple[str, str, Mapping[str, object]]]:
-        """Yield what a first deployment would ask AWS for: service, operation and parameters."""
-        if not self.wanted.options.image:
-            yield "ecr", "CreateRepository", self._image.repository_request()
+    def print_calls(self) -> int:
+        """Print the calls of a first deployment, one in a line."""
         template = self.wanted.template(with_build=self._builder() == "codebuild")
         add_endpoint(template, self.endpoint)
-        yield "cloudformation", "CreateChangeSet", self._stack.request(template, exists=False)
+        calls = [("cloudformation", "CreateChangeSet", self._stack.request(template, exists=False))]
+        if not self.wanted.options.image:
+            calls.insert(0, ("ecr", "CreateRepository", self._image.repository_request()))
+        for service, operation, parameters in calls:
+            line = {"service": service, "operation": operation, "parameters": parameters}
+            click.echo(json.dumps(line, ensure_ascii=False))
+        return 0
 
     def finish(self, prompt: str, token: str | None, *, is_tested: bool) -> None:
         runtime = self.runtime()
@@ -301,18 +301,3 @@ def _check_no_secret(settings: Settings, origins: Mapping[str, str], options: De
             )
     for name in filter(is_secret, options.environment):
         raise SettingsError(f"[deploy.environment] {name}: is a secret. Let your agent read it from Secrets Manager.")
-
-
-def _write_template(content: Mapping[str, object], folder: Path) -> int:
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / TEMPLATE
-    file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    click.echo(file)
-    return 0
-
-
-def _print_calls(calls: Iterable[tuple[str, str, Mapping[str, object]]]) -> int:
-    for service, operation, parameters in calls:
-        line = {"service": service, "operation": operation, "parameters": parameters}
-        click.echo(json.dumps(line, ensure_ascii=False))
-    return 0

@@ -18,9 +18,8 @@ from agui_container.aws.platform import authorizer as inbound
 from agui_container.aws.platform.application import PlatformServer, build_platform, server_config
 from agui_container.aws.platform.check import DEFAULT_PROMPT, check_container
 from agui_container.aws.platform.containers import ContainerFactory, ProcessContainer
-from agui_container.aws.platform.data_plane import PlatformOptions
 from agui_container.aws.platform.headers import check_allowlist
-from agui_container.aws.platform.limits import PlatformLimits
+from agui_container.aws.platform.options import PlatformLimits, PlatformOptions
 from agui_container.aws.platform.rules import REPORTS
 from agui_container.cli.failure import CommandFailed, needs_extra
 from agui_container.cli.local_server import listen

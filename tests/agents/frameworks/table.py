@@ -1,5 +1,6 @@
 """Frameworks of the table of cases: their agents, and the cases that an agent lacks. docs/frameworks.md says why."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,12 +42,16 @@ SERVERS_OWN = ("policy", "usage", "tool raises")
 PACKAGES = Path("lib", f"python{sys.version_info[0]}.{sys.version_info[1]}", "site-packages")
 ENCODINGS = ROOT / ".venv/frameworks/llama_index" / PACKAGES / "llama_index/core/_static/tiktoken_cache"
 
+# The Claude Agent SDK finds its command line in a search path.
+COMMANDS = f"{ROOT / 'tests/agents/frameworks/bin'}:{Path(python_of('claude_sdk')).parent}:{os.environ['PATH']}"
+
 ROWS = [
     Row("langgraph", {"agent": (*SERVERS_OWN, "approval")}),
     Row("pydantic_ai", {"agent": (*SERVERS_OWN, "approval"), "asking": (*SERVERS_OWN, "server tool")}),
     Row("adk", {"agent": ()}),
     Row("ag2", {"agent": ()}),
     Row("agno", {"agent": (), "stored": (), "team": ()}),
+    Row("claude_sdk", {"agent": ()}, {"PATH": COMMANDS}),
     Row("langchain", {"agent": ()}),
     Row("langroid", {"agent": ("approval",), "task": ("approval",)}, {"TIKTOKEN_CACHE_DIR": str(ENCODINGS)}),
     Row("llama_index", {"agent": ("approval",), "workflow": ("approval",)}),

@@ -92,10 +92,11 @@ Serve = Callable[[Row], ServerProcess]
 
 
 @pytest.fixture(scope="module")
-def serve() -> Iterator[Serve]:
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     servers: dict[str, ServerProcess] = {}
     with ExitStack() as stack:
         variables = stack.enter_context(model_server())
+        variables["CLAUDE_CONFIG_DIR"] = str(tmp_path_factory.mktemp("sessions"))
 
         def serve(row: Row) -> ServerProcess:
             if row.name not in servers:
@@ -267,6 +268,11 @@ def test_a_tool_that_blocks_holds_up_no_other_run(serve: Serve) -> None:
         held = pool.submit(Conversation(server, "agent").say, "call hold {}")
         assert Conversation(server, "agent").say("call release {}").text == "result: done"
         assert held.result().text == "result: released"
+
+
+def test_a_new_message_ends_what_waits_for_the_result_of_a_client(serve: Serve) -> None:
+    client = Conversation(serve(next(row for row in ROWS if row.name == "claude_sdk")), "agent").say("use pick")
+    assert client.say("count").text == "2 messages"
 
 
 @pytest.mark.parametrize("agent", ["agent", "workflow"])

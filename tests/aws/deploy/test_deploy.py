@@ -238,7 +238,7 @@ def test_a_push_makes_the_image_only_and_prints_its_uri(
 @pytest.fixture
 def stack(account: type[Account], lines: list[str]) -> Stack:
     overrides = {"image": "public.ecr.aws/a/b:1", "name": "weather"}
-    work = Work.named(None, overrides, is_offline=True)
+    work = Work.named(None, overrides)
     return Stack(account("eu-central-1"), work.wanted, Waiter(lines.append, lambda _: None))
 
 

@@ -23,6 +23,7 @@ WORD = "swordfish"
         ('[deploy]\nname = "1x"', "$.name"),
         ("[deploy]\nidle_timeout = 5", "$.idle_timeout"),
         ('[deploy]\nsubnets = ["subnet-01234567"]', "subnets and security_groups belong together"),
+        ('[deploy]\nheaders = ["Cookie"]', "headers: Cookie is restricted by AgentCore and cannot be allowed"),
         ("[deploy]\nmax_lifetime = 60", "max_lifetime: must not be less than idle_timeout"),
         ('[deploy.secrets]\nnothing = "x"', "$.secrets[...]"),
         (f'[deploy.secrets]\nnothing = "{SECRET}"', "nothing is not a setting"),
@@ -82,11 +83,12 @@ def test_an_image_that_could_not_install_the_server_is_refused_before_anything_i
     assert account.calls == []
 
 
+@pytest.mark.parametrize("form", ["--dry-run", "--emit"])
 @pytest.mark.parametrize("option", ["--push", "--destroy", "--rollback"])
-def test_a_dry_run_is_of_a_first_deployment_only(
-    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str], option: str
+def test_a_dry_run_and_a_template_are_of_a_first_deployment_only(
+    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str], form: str, option: str
 ) -> None:
-    assert main(["deploy", "--dry-run", option]) == 2
+    assert main(["deploy", form, option]) == 2
     assert "Use --plan for anything else." in capsys.readouterr().err
     assert account.calls == []
 

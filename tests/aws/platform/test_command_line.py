@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from agui_container.aws.platform.authorizer import NoAuthorizer
-from agui_container.aws.platform.data_plane import PlatformOptions
+from agui_container.aws.platform.options import PlatformOptions
 from agui_container.aws.platform.rules import RuleFindings
 from agui_container.cli import platform as cli
 from agui_container.cli.command_line import main

@@ -83,7 +83,6 @@ STRANDS = Framework("Strands", "strands", extra("strands"))
 FRAMEWORKS = {
     ("ag2", "Agent"): AG2,
     ("ag_ui_adk", "ADKAgent"): ADK,
-    ("ag_ui_claude_sdk", "ClaudeAgentAdapter"): CLAUDE_SDK,
     ("ag_ui_langgraph", "LangGraphAgent"): LANGGRAPH,
     ("ag_ui_strands", "StrandsAgent"): STRANDS,
     ("agent_framework", "BaseAgent"): MICROSOFT,

@@ -1,6 +1,6 @@
 """The table ``[deploy]`` of ``agui.toml``: what a deployment has besides the settings of the server.
 
-Source of the limits: ``CreateAgentRuntime`` of bedrock-agentcore-control, and devguide ``runtime-header-allowlist``.
+Source of the limits: ``CreateAgentRuntime`` of bedrock-agentcore-control.
 """
 
 import re
@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from agui_container.aws.platform.headers import check_allowlist
 from agui_container.secret_references import PATTERN
 from agui_container.settings import Settings, SettingsError
 from agui_container.settings_sources import read_deploy_table
@@ -19,7 +20,6 @@ NAME = r"^[a-zA-Z][a-zA-Z0-9_]{0,39}$"
 """AgentCore takes 48 characters. The name of the role has the region behind it, and IAM takes 64."""
 
 Name = Annotated[str, Meta(pattern=NAME)]
-Header = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,255}$")]
 Seconds = Annotated[int, Meta(ge=60, le=28_800)]
 Subnet = Annotated[str, Meta(pattern=r"^subnet-[0-9a-zA-Z]{8,17}$")]
 SecurityGroup = Annotated[str, Meta(pattern=r"^sg-[0-9a-zA-Z]{8,17}$")]
@@ -37,7 +37,7 @@ class DeployOptions(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     role: str = ""
     policy: str = ""
     models: tuple[Annotated[str, Meta(pattern="^bedrock:.+$")], ...] = ()
-    headers: Annotated[tuple[Header, ...], Meta(max_length=20)] = ()
+    headers: tuple[str, ...] = ()
     platform_version: Literal["", "V1", "V2"] = ""
     idle_timeout: Seconds = 900
     max_lifetime: Seconds = 28_800
@@ -67,6 +67,10 @@ def _check(options: DeployOptions) -> None:
         raise SettingsError("[deploy]: subnets and security_groups belong together. Name both, or none.")
     if options.max_lifetime < options.idle_timeout:
         raise SettingsError("[deploy] max_lifetime: must not be less than idle_timeout.")
+    try:
+        check_allowlist(options.headers)
+    except ValueError as error:
+        raise SettingsError(f"[deploy] headers: {error}.") from None
     for name in (*options.secrets, *options.leave_in_image):
         if name not in Settings.model_fields:
             raise SettingsError(f"[deploy]: {name} is not a setting of this version.")

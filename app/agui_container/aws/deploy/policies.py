@@ -6,10 +6,10 @@ service authorization reference of Bedrock for inference profiles.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from agui_container.assistant_factory import read_options
 from agui_container.aws.deploy.options import DeployOptions
@@ -61,20 +61,9 @@ def _allow(sid: str, actions: Sequence[str], resources: Sequence[str], condition
 
 
 def _trust_policy(service: str, place: AwsPlace, source: str) -> Policy:
-    return policy(
-        [
-            {
-                "Sid": "Assume",
-                "Effect": "Allow",
-                "Principal": {"Service": f"{service}.amazonaws.com"},
-                "Action": "sts:AssumeRole",
-                "Condition": {
-                    "StringEquals": {"aws:SourceAccount": place.account},
-                    "ArnLike": {"aws:SourceArn": source},
-                },
-            }
-        ]
-    )
+    condition = {"StringEquals": {"aws:SourceAccount": place.account}, "ArnLike": {"aws:SourceArn": source}}
+    principal = {"Principal": {"Service": f"{service}.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    return policy([{"Sid": "Assume", "Effect": "Allow", **principal, "Condition": condition}])
 
 
 def runtime_trust(place: AwsPlace) -> Policy:
@@ -92,14 +81,13 @@ def runtime_policy(place: AwsPlace, repository: str, settings: Settings, options
             *_memory_statements(place, settings),
             *_file_statements(place, settings),
             *identity_statements(place, settings, options.name),
-            *_secret_statements(options.secrets),
+            *_secret_statements(sorted({":".join(arn.split(":")[:7]) for arn in options.secrets.values()})),
         ]
     )
 
 
 def _image_statements(repository: str) -> Iterator[Statement]:
-    pull = ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
-    yield _allow("PullImage", pull, [repository])
+    yield _allow("PullImage", ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"], [repository])
     yield _allow("RegistryToken", ["ecr:GetAuthorizationToken"], ["*"])
 
 
@@ -115,10 +103,11 @@ def _telemetry_statements(place: AwsPlace) -> Iterator[Statement]:
 
 
 def _model_statements(place: AwsPlace, settings: Settings, models: Sequence[str]) -> Iterator[Statement]:
-    options = _read_model_options(settings)
-    there = AwsPlace(place.partition, options.region or place.region, place.account)
+    options = read_options(BedrockOptions, settings) if settings.model.startswith("bedrock:") else BedrockOptions()
+    there = structs.replace(place, region=options.region or place.region)
     named = [settings.model, *(entry.rpartition("=")[2] for entry in settings.models)]
-    own = [each for each in named if each.startswith("bedrock:")] if _uses_assistant(settings) else []
+    is_used = ASSISTANT in settings.agent_references.values()
+    own = [each for each in named if is_used and each.startswith("bedrock:")]
     for prefix, actions, references in (
         ("Model", [STREAM], own),
         ("OwnModel", [STREAM, "bedrock:InvokeModel"], models),
@@ -130,23 +119,17 @@ def _model_statements(place: AwsPlace, settings: Settings, models: Sequence[str]
         yield _allow("Guardrail", ["bedrock:ApplyGuardrail"], [arn])
 
 
-def _uses_assistant(settings: Settings) -> bool:
-    return ASSISTANT in settings.agent_references.values()
-
-
 def _one_model(sid: str, actions: Sequence[str], place: AwsPlace, name: str) -> Iterator[Statement]:
     # A profile chooses the region, so its models are allowed in every region, but through the profile only.
     found = PROFILE.fullmatch(name)
-    is_profile = found is not None or "inference-profile/" in name
-    if not is_profile:
+    if found is None and "inference-profile/" not in name:
         arn = f"arn:{place.partition}:bedrock:{place.region}::foundation-model/{name}"
         yield _allow(sid, actions, [name if name.startswith("arn:") else arn])
         return
     profile = place.arn_of("bedrock", "inference-profile", name)
     yield _allow(sid, actions, [profile])
-    model = found["model"] if found else "*"
-    through = {"StringLike": {"bedrock:InferenceProfileArn": profile}}
-    yield _allow(f"{sid}InRegions", actions, [f"arn:{place.partition}:bedrock:*::foundation-model/{model}"], through)
+    models = f"arn:{place.partition}:bedrock:*::foundation-model/{found['model'] if found else '*'}"
+    yield _allow(f"{sid}InRegions", actions, [models], {"StringLike": {"bedrock:InferenceProfileArn": profile}})
 
 
 def _file_statements(place: AwsPlace, settings: Settings) -> Iterator[Statement]:
@@ -187,11 +170,9 @@ def identity_statements(place: AwsPlace, settings: Settings, name: str) -> Itera
         yield _allow("IdentitySecrets", ["secretsmanager:GetSecretValue"], arns)
 
 
-def _secret_statements(secrets: Mapping[str, str]) -> Iterator[Statement]:
-    if secrets:
-        yield _allow(
-            "Secrets", ["secretsmanager:GetSecretValue"], sorted({_secret_of(arn) for arn in secrets.values()})
-        )
+def _secret_statements(arns: Sequence[str]) -> Iterator[Statement]:
+    if arns:
+        yield _allow("Secrets", ["secretsmanager:GetSecretValue"], arns)
 
 
 def build_trust(place: AwsPlace, project: str) -> Policy:
@@ -211,14 +192,6 @@ def build_policy(place: AwsPlace, repository: str, project: str, bucket: str) ->
             _allow("Logs", ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"], [group, f"{group}:*"]),
         ]
     )
-
-
-def _read_model_options(settings: Settings) -> BedrockOptions:
-    return read_options(BedrockOptions, settings) if settings.model.startswith("bedrock:") else BedrockOptions()
-
-
-def _secret_of(reference: str) -> str:
-    return ":".join(reference.split(":")[:7])
 
 
 def read_policy(path: str) -> Policy:

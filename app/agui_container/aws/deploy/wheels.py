@@ -4,9 +4,6 @@ Rule: no index has these packages, so nothing may ask one for them. What is inst
 because the wheel or the repository that pip took it from may be gone. A checkout is built by pip.
 """
 
-import base64
-import csv
-import hashlib
 import io
 import json
 import os
@@ -14,7 +11,6 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
@@ -79,23 +75,17 @@ def _packed(found: Distribution) -> tuple[str, bytes]:
     tag = re.search(r"^Tag: (\S+)$", found.read_text("WHEEL") or "", re.MULTILINE)
     if metadata is None or tag is None:
         raise WheelError(f"{found.name} is installed without a list of its files. Install it again from its wheel.")
+    record = f"{metadata}/RECORD"
+    files[record] = "\n".join(
+        row for row in (found.read_text("RECORD") or "").splitlines() if row.partition(",")[0] in {*files, record}
+    ).encode()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in [*sorted(files.items()), (f"{metadata}/RECORD", _record(files, f"{metadata}/RECORD"))]:
+        for name, content in files.items():
             entry = zipfile.ZipInfo(name, EPOCH)
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
     return f"{metadata.name.removesuffix('.dist-info')}-{tag[1]}.whl", buffer.getvalue()
-
-
-def _record(files: Mapping[str, bytes], own_name: str) -> bytes:
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    for name, content in files.items():
-        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-        rows.writerow((name, f"sha256={digest}", len(content)))
-    rows.writerow((own_name, "", ""))
-    return text.getvalue().encode()
 
 
 def _built(folder: Path) -> tuple[str, bytes]:

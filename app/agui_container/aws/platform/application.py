@@ -19,8 +19,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from agui_container.aws.platform.data_plane import DataPlane, PlatformOptions, request_id_of
+from agui_container.aws.platform.data_plane import DataPlane, request_id_of
 from agui_container.aws.platform.errors import PlatformError, PlatformRefusal, rest_error, run_error
+from agui_container.aws.platform.options import PlatformOptions
 from agui_container.server.protocol_classes import choose_plain_http
 
 RUNTIME = "/runtimes/{runtime:path}"

@@ -12,19 +12,19 @@ import hashlib
 import hmac
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, NamedTuple, Protocol
+from typing import Annotated, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 from botocore.auth import SigV4Auth  # type: ignore[import-untyped]
 from botocore.awsrequest import AWSRequest, HTTPHeaders  # type: ignore[import-untyped]
 from botocore.credentials import Credentials  # type: ignore[import-untyped]
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import Field, ValidationError
 
-from agui_container.auth.claim_rules import ClaimRule, TokenRules
+from agui_container.auth.claim_rules import AwsModel, ClaimRule, TokenRules
 from agui_container.aws.platform.errors import PlatformError, PlatformRefusal
 from agui_container.aws.platform.headers import USER_ID
 from agui_container.ports.agent import SystemClock
@@ -34,11 +34,11 @@ from agui_container.settings import is_loopback
 SERVICE = "bedrock-agentcore"
 ALGORITHM = "AWS4-HMAC-SHA256"
 TIMESTAMP = "%Y%m%dT%H%M%SZ"
-SKEW_SECONDS = 300.0
+SKEW_SECONDS = 300
 MAX_EXPIRES = 604_800
 CONTENT_HASH = "x-amz-content-sha256"
 UNSIGNED = "UNSIGNED-PAYLOAD"
-SIGNATURE = re.compile(rf"{ALGORITHM} +Credential=([^,\s]+), *SignedHeaders=([^,\s]+), *Signature=([0-9a-f]+)")
+PARAMETER = re.compile(r"(Credential|SignedHeaders|Signature)=([^,\s]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +82,6 @@ class NoAuthorizer(InboundAuthorizer):
 # --- signatures -------------------------------------------------------------------------------------------------------
 
 
-class SignatureParts(NamedTuple):
-    credential: str
-    headers: str
-    signature: str
-    timestamp: str
-    expires: str
-
-
 class SignedRequestSigner(SigV4Auth):  # type: ignore[misc] # botocore has no types
     """botocore's signer for a request that somebody has signed: no header of it is left out or added."""
 
@@ -111,31 +103,28 @@ class SigV4Authorizer(InboundAuthorizer):
         self._now = now
 
     async def authorize(self, call: InboundCall) -> bool:
-        if problem := self._problem(call):
+        if problem := next(self._problems(call, signature_parameters(call)), None):
             raise PlatformRefusal(PlatformError.ACCESS_DENIED, problem)
         return USER_ID in call.headers
 
-    def _problem(self, call: InboundCall) -> str | None:
-        parts = signature_parts(call)
-        if parts is None:
-            return "Missing Authentication Token"
-        access_key, date, region, service = [*parts.credential.split("/"), "", "", "", ""][:4]
+    def _problems(self, call: InboundCall, given: Mapping[str, str]) -> Iterator[str]:
+        if not given:
+            yield "Missing Authentication Token"
+        access_key, date, region, service = [*given["Credential"].split("/"), "", "", "", ""][:4]
         if access_key != self._credentials.access_key:
-            return "The security token included in the request is invalid."
-        if service != SERVICE or not parts.timestamp.startswith(date):
-            return f"Credential should be scoped to the service {SERVICE} and to the day of the request."
-        return self._mismatch(call, parts, region) or expiry_problem(parts, self._now())
-
-    def _mismatch(self, call: InboundCall, parts: SignatureParts, region: str) -> str | None:
-        """Return what does not match: the body and its hash, or the request and its signature."""
-        signed = {name: call.headers.get(name, "") for name in parts.headers.split(";")}
+            yield "The security token included in the request is invalid."
+        if service != SERVICE or not given["Date"].startswith(date):
+            yield f"Credential should be scoped to the service {SERVICE} and to the day of the request."
+        signed = {name: call.headers.get(name, "") for name in given["SignedHeaders"].split(";")}
         if "host" not in signed:
-            return "'Host' must be a signed header."
+            yield "'Host' must be a signed header."
         if call.headers.get(CONTENT_HASH, UNSIGNED) not in (UNSIGNED, hashlib.sha256(call.body).hexdigest()):
-            return f"The header {CONTENT_HASH} does not match the body."
-        if not hmac.compare_digest(self._sign(call, signed, region, parts.timestamp), parts.signature):
-            return "The request signature we calculated does not match the signature you provided."
-        return None
+            yield f"The header {CONTENT_HASH} does not match the body."
+        signature = self._sign(call, signed, region, given["Date"])
+        if not hmac.compare_digest(signature.encode(), given["Signature"].encode()):
+            yield "The request signature we calculated does not match the signature you provided."
+        if not is_current(given["Date"], given["Expires"], self._now()):
+            yield f"The signature of {given['Date']} has expired, or is not valid yet."
 
     def _sign(self, call: InboundCall, signed: Mapping[str, str], region: str, timestamp: str) -> str:
         query = "&".join(pair for pair in call.query.split("&") if not pair.startswith("X-Amz-Signature="))
@@ -146,27 +135,27 @@ class SigV4Authorizer(InboundAuthorizer):
         return signature
 
 
-def signature_parts(call: InboundCall) -> SignatureParts | None:
-    """Return the parts of a signature, from the header or else from the query; None if there is none."""
-    if found := SIGNATURE.fullmatch(call.headers.get("authorization", "")):
-        credential, headers, signature = found.groups()
-        return SignatureParts(credential, headers, signature, call.headers.get("x-amz-date", ""), str(SKEW_SECONDS))
-    query = dict(parse_qsl(call.query))
-    if query.get("X-Amz-Algorithm") != ALGORITHM:
-        return None
-    names = ("Credential", "SignedHeaders", "Signature", "Date", "Expires")
-    return SignatureParts(*(query.get(f"X-Amz-{name}", "") for name in names))
+def signature_parameters(call: InboundCall) -> Mapping[str, str]:
+    """Return the parameters of a signature by their names in a query, also those of a header; none if there is none."""
+    header, query = call.headers.get("authorization", ""), dict(parse_qsl(call.query))
+    found: dict[str, str] = {}
+    if header.startswith(ALGORITHM):
+        found = {
+            "Date": call.headers.get("x-amz-date", ""),
+            "Expires": str(SKEW_SECONDS),
+            **dict(PARAMETER.findall(header)),
+        }
+    elif query.get("X-Amz-Algorithm") == ALGORITHM:
+        found = {name.removeprefix("X-Amz-"): value for name, value in query.items()}
+    return defaultdict(str, found)
 
 
-def expiry_problem(parts: SignatureParts, now: float) -> str | None:
+def is_current(timestamp: str, expires: str, now: float) -> bool:
     try:
-        signed_at = datetime.strptime(parts.timestamp, TIMESTAMP).replace(tzinfo=UTC).timestamp()
-        expires = float(parts.expires)
+        age = now - datetime.strptime(timestamp, TIMESTAMP).replace(tzinfo=UTC).timestamp()
+        return -SKEW_SECONDS <= age <= int(expires) <= MAX_EXPIRES
     except ValueError:
-        return "The time of the signature cannot be read."
-    if not 0 < expires <= MAX_EXPIRES or now < signed_at - SKEW_SECONDS or now > signed_at + expires:
-        return f"Signature expired: {parts.timestamp} is now {datetime.fromtimestamp(now, UTC).strftime(TIMESTAMP)}."
-    return None
+        return False
 
 
 # --- tokens -----------------------------------------------------------------------------------------------------------
@@ -174,9 +163,7 @@ def expiry_problem(parts: SignatureParts, now: float) -> str | None:
 Texts = tuple[Annotated[str, Field(min_length=1)], ...]
 
 
-class CustomJwtAuthorizer(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True)
-
+class CustomJwtAuthorizer(AwsModel):
     discovery_url: str
     allowed_audience: Texts = ()
     allowed_clients: Texts = ()
@@ -184,10 +171,8 @@ class CustomJwtAuthorizer(BaseModel):
     custom_claims: tuple[ClaimRule, ...] = ()
 
 
-class AuthorizerConfiguration(BaseModel):
+class AuthorizerConfiguration(AwsModel):
     """``authorizerConfiguration`` of a runtime, as CreateAgentRuntime takes it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     custom_jwt_authorizer: CustomJwtAuthorizer = Field(alias="customJWTAuthorizer")
 

@@ -1,12 +1,14 @@
 """The conformance run: situations in which each rule of the contract can be seen, one after the other.
 
-Rule: the check calls a container directly, as AgentCore does, so that nothing stands between the container and the
+Rule: the check calls a container directly, as AgentCore does, so nothing stands between the container and the
 judgement. A situation that fails leaves its rules as they are.
 """
 
 import asyncio
 import json
 import logging
+import math
+import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable
@@ -17,18 +19,14 @@ import httpx
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, WebSocketException
 from websockets.frames import Close, CloseCode
 
-from agui_container.aws.platform.containers import (
-    ContainerFactory,
-    ContainerFailure,
-    PingAnswer,
-    ProcessContainer,
-    container_client,
-    send_ping,
-)
+from agui_container.aws.platform.authorizer import NoAuthorizer
+from agui_container.aws.platform.containers import ContainerFactory, PingAnswer, container_client
+from agui_container.aws.platform.errors import PlatformRefusal
 from agui_container.aws.platform.headers import REQUEST_ID, SESSION_ID
 from agui_container.aws.platform.inspection import Ids, PingJudge, RunJudge, StreamJudge, json_object, shown
-from agui_container.aws.platform.limits import PlatformLimits
+from agui_container.aws.platform.options import PlatformLimits, PlatformOptions
 from agui_container.aws.platform.rules import RuleFindings
+from agui_container.aws.platform.sessions import ContainerSession
 from agui_container.aws.platform.sockets import FrameLimits, connect_container
 
 DEFAULT_PROMPT = "hello"
@@ -37,8 +35,7 @@ IDLE_SECONDS = 4.5
 """Seconds of idle pings: enough to see a time of whole seconds move three times."""
 
 FROZEN_SECONDS = 0.5
-START_POLL_SECONDS = 0.05
-CHECK_LIMITS = replace(PlatformLimits(), ping_seconds=0.1)
+CHECK_LIMITS = replace(PlatformLimits(), ping_seconds=0.1, idle_seconds=math.inf, failed_pings=sys.maxsize)
 
 SLOW_SECONDS = 1.0
 """Seconds without an event behind which a run that comes in one piece was held back."""
@@ -56,23 +53,34 @@ async def check_container(
     """Bring new containers into all situations, with a user message, and return what was found."""
     findings = RuleFindings()
     async with container_client() as http:
-        check = ContainerCheck(findings, http, path, prompt, limits)
-        async with check.session(make_container) as first:
+        options = PlatformOptions(make_container, NoAuthorizer(), limits, path=path, freezes=False)
+        check = ContainerCheck(findings, http, options, prompt)
+        async with check.session() as first:
             if first is not None:
-                async with check.session(make_container) as second:
+                async with check.session() as second:
                     await check.run(first, second)
     return findings
 
 
-class CheckedSession:
-    """A session with a container that has started, which is pinged all the time."""
+class CheckedSession(ContainerSession):
+    """A session whose pings are judged."""
 
-    def __init__(self, container: ProcessContainer, findings: RuleFindings) -> None:
-        self.container = container
-        self.headers = {SESSION_ID: f"check-{uuid.uuid4()}", REQUEST_ID: str(uuid.uuid4())}
+    def __init__(self, options: PlatformOptions, http: httpx.AsyncClient, findings: RuleFindings) -> None:
+        super().__init__(f"check-{uuid.uuid4()}", options, http)
+        self.headers = {SESSION_ID: self.id, REQUEST_ID: str(uuid.uuid4())}
         self.runs: set[RunJudge] = set()
         """Runs whose answers come now."""
         self.pings = PingJudge(findings)
+
+    async def ping(self) -> PingAnswer:
+        runs = [run for run in self.runs if run.is_open]
+        ping = await super().ping()
+        for run in runs:
+            if run.is_open:
+                run.take_ping(ping)
+        if ping.failure is None:
+            self.pings.feed(ping)
+        return ping
 
     @asynccontextmanager
     async def reading(self, run: RunJudge) -> AsyncIterator[None]:
@@ -88,37 +96,25 @@ class CheckedSession:
 
 
 class ContainerCheck:
-    def __init__(
-        self, findings: RuleFindings, http: httpx.AsyncClient, path: str, prompt: str, limits: PlatformLimits
-    ) -> None:
+    def __init__(self, findings: RuleFindings, http: httpx.AsyncClient, options: PlatformOptions, prompt: str) -> None:
         self._findings = findings
         self._http = http
-        self._path = path
+        self._options = options
         self._prompt = prompt
-        self._limits = limits
         self._is_streamed = False
         self._slowest_seconds: float | None = None
         """The longest time before the first event of a run, None if no run was served."""
 
     @asynccontextmanager
-    async def session(self, make_container: ContainerFactory) -> AsyncIterator[CheckedSession | None]:
-        """Start a container and ping it. Gives None if it does not start. Nothing of it is left."""
-        container = make_container()
-        pinging: asyncio.Task[None] | None = None
+    async def session(self) -> AsyncIterator[CheckedSession | None]:
+        """Start a session. Gives None if its container does not start. Nothing of it is left."""
+        session = CheckedSession(self._options, self._http, self._findings)
         try:
-            ping = await self._start(container)
-            if ping is None:
-                yield None
-                return
-            session = CheckedSession(container, self._findings)
-            session.pings.feed(ping)
-            pinging = asyncio.create_task(self._ping(session), name="pings of the check")
-            yield session
+            yield session if await self._has_started(session) else None
         finally:
-            if pinging is not None:
-                pinging.cancel()
-                await asyncio.wait([pinging])
-            await container.kill()
+            session.request_stop("stopped: the check ends")
+            await session.container.kill()
+            await asyncio.wait([session.task])
 
     async def run(self, first: CheckedSession, second: CheckedSession | None) -> None:
         """Run all situations. A container may do anything in one, and the report is made all the same."""
@@ -144,52 +140,20 @@ class ContainerCheck:
         except Exception:
             logger.exception("check: %s failed in the check itself", name)
 
-    # --- the life of a container ---
-
-    async def _start(self, container: ProcessContainer) -> PingAnswer | None:
-        """Return the first answer of a healthy container, None if it does not become so in time."""
-        limit, began = self._limits.start_seconds, time.monotonic()
+    async def _has_started(self, session: CheckedSession) -> bool:
         try:
-            await container.start()
-        except ContainerFailure as failure:
-            self._findings.break_rule("start.in-time", str(failure))
-            return None
-        exited = asyncio.create_task(container.wait(), name="exit of the container")
-        ping = PingAnswer("no ping was sent")
-        while not exited.done() and time.monotonic() - began < limit:
-            ping = await send_ping(self._http, container.url, self._limits.ping_answer_seconds)
-            if ping.failure is None:
-                self._findings.hold("start.in-time", f"healthy after {time.monotonic() - began:.1f} s")
-                self._findings.hold("listen.port")
-                if (on_all := await container.is_on_all_addresses()) is not None:
-                    self._findings.judge("listen.host", holds=on_all, detail="it listens on 127.0.0.1 alone")
-                return ping
-            await asyncio.wait([exited], timeout=START_POLL_SECONDS)
-        if exited.done():
-            self._findings.break_rule("start.in-time", f"{exited.result()} before /ping was healthy")
-            return None
-        self._findings.break_rule("start.in-time", f"/ping was not healthy within {limit:g} s: {ping.failure}")
-        detail = f"nothing listens on port {container.port}, which it was given"
-        self._findings.judge("listen.port", holds=await container.is_listening(), detail=detail)
-        return None
-
-    async def _ping(self, session: CheckedSession) -> None:
-        while True:
-            runs = [run for run in session.runs if run.is_open]
-            ping = await send_ping(self._http, session.container.url, self._limits.ping_answer_seconds)
-            for run in runs:
-                if run.is_open:
-                    run.take_ping(ping)
-            if ping.failure is None:
-                session.pings.feed(ping)
-            await asyncio.sleep(self._limits.ping_seconds)
-
-    async def _stop(self, session: CheckedSession) -> None:
-        session.container.terminate()
-        exited = asyncio.create_task(session.container.wait(), name="exit of the container")
-        await asyncio.wait([exited], timeout=self._limits.stop_seconds)
-        detail = f"it was still there {self._limits.stop_seconds:g} s after SIGTERM"
-        self._findings.judge("session.stop", holds=exited.done(), detail=detail)
+            await session.wait_until_ready()
+        except PlatformRefusal:
+            self._findings.break_rule("start.in-time", session.reason)
+            if "ConnectError" in session.reason:  # the last ping, which is named unless the container has exited
+                detail = f"nothing listens on port {session.container.port}, which it was given"
+                self._findings.break_rule("listen.port", detail)
+            return False
+        self._findings.hold("start.in-time")
+        self._findings.hold("listen.port")
+        if (on_all := await session.container.is_on_all_addresses()) is not None:
+            self._findings.judge("listen.host", holds=on_all, detail="it listens on 127.0.0.1 alone")
+        return True
 
     # --- situations ---
 
@@ -223,7 +187,7 @@ class ContainerCheck:
 
     async def _leave(self, session: CheckedSession) -> None:
         """Leave a run after its first bytes, and start another one."""
-        url = f"{session.container.url}{self._path}"
+        url = f"{session.container.url}{self._options.path}"
         body = run_input(self._prompt)
         async with (
             asyncio.timeout(SITUATION_SECONDS),
@@ -235,7 +199,7 @@ class ContainerCheck:
 
     async def _open_socket(self, session: CheckedSession) -> None:
         ids = new_ids()
-        run, limits, messages = RunJudge(self._findings, ids), FrameLimits(self._limits), 0
+        run, limits, messages = RunJudge(self._findings, ids), FrameLimits(self._options.limits), 0
         try:
             async with connect_container(session.container, session.headers) as connection, session.reading(run):
                 self._findings.hold("socket.upgrade")
@@ -268,6 +232,13 @@ class ContainerCheck:
         )
         if content is not None and "type" in content:
             run.feed(content)
+
+    async def _stop(self, session: CheckedSession) -> None:
+        session.request_stop("stopped: the check ends")
+        await asyncio.wait([session.task])
+        detail = f"it was still there {self._options.limits.stop_seconds:g} s after SIGTERM"
+        is_killed = (await session.container.wait()).endswith("SIGKILL")
+        self._findings.judge("session.stop", holds=not is_killed, detail=detail)
 
     async def _freeze(self, session: CheckedSession) -> None:
         session.container.freeze()
@@ -304,7 +275,7 @@ class ContainerCheck:
     ) -> None:
         headers = {**session.headers, "accept": "text/event-stream"}
         headers |= {"content-type": content_type} if content_type else {}
-        url, began, first_after = f"{session.container.url}{self._path}", time.monotonic(), 0.0
+        url, began, first_after = f"{session.container.url}{self._options.path}", time.monotonic(), 0.0
         async with (
             session.reading(run),
             self._http.stream("POST", url, content=body, headers=headers) as answer,

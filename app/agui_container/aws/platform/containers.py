@@ -87,12 +87,16 @@ class ProcessContainer:
         self._signal_group(signal.SIGKILL)
         await self.wait()
 
-    async def is_listening(self) -> bool:
-        return await is_open("127.0.0.1", self.port)
-
     async def is_on_all_addresses(self) -> bool | None:
         """Return True if the port is open on more than one address, or None where that cannot be seen."""
-        return await is_open(ANOTHER_ADDRESS, self.port) if sys.platform == "linux" else None
+        if sys.platform != "linux":
+            return None
+        try:
+            _, writer = await asyncio.open_connection(ANOTHER_ADDRESS, self.port)
+        except OSError:
+            return False
+        writer.close()
+        return True
 
     def _signal_group(self, sent: signal.Signals) -> None:
         if self._process is not None:
@@ -101,15 +105,6 @@ class ProcessContainer:
 
 
 ContainerFactory = Callable[[], ProcessContainer]
-
-
-async def is_open(host: str, port: int) -> bool:
-    try:
-        _, writer = await asyncio.open_connection(host, port)
-    except OSError:
-        return False
-    writer.close()
-    return True
 
 
 def free_port() -> int:

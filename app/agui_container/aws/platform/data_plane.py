@@ -12,8 +12,6 @@ import re
 import secrets
 import time
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 import httpx
@@ -22,8 +20,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.websockets import WebSocket
 from websockets.exceptions import InvalidHandshake
 
-from agui_container.aws.platform.authorizer import InboundAuthorizer, InboundCall, JwtAuthorizer
-from agui_container.aws.platform.containers import ContainerFactory, container_client
+from agui_container.aws.platform.authorizer import InboundCall, JwtAuthorizer
+from agui_container.aws.platform.containers import container_client
 from agui_container.aws.platform.errors import PlatformError, PlatformRefusal
 from agui_container.aws.platform.exchange import ContainerExchange, ExchangeResponse
 from agui_container.aws.platform.headers import (
@@ -35,8 +33,8 @@ from agui_container.aws.platform.headers import (
     container_headers,
     headers_in_query,
 )
-from agui_container.aws.platform.limits import PlatformLimits
-from agui_container.aws.platform.sessions import ContainerSession, ContainerSessions, PlatformContext, session_id_of
+from agui_container.aws.platform.options import PlatformOptions
+from agui_container.aws.platform.sessions import ContainerSession, ContainerSessions, session_id_of
 from agui_container.aws.platform.sockets import SocketRelay, connect_container
 from agui_container.web.caller_middleware import BEARER_PROTOCOL, protocol_token
 
@@ -46,25 +44,11 @@ RUNTIME = re.compile(r"arn:aws[a-z-]*:bedrock-agentcore:[a-z0-9-]+:\d{12}:runtim
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class PlatformOptions:
-    """Configuration of a runtime, and of the platform around it."""
-
-    make_container: ContainerFactory
-    authorizer: InboundAuthorizer
-    limits: PlatformLimits = field(default_factory=PlatformLimits)
-    allowed_headers: frozenset[str] = frozenset()  # requestHeaderAllowlist, in lower case
-    path: str = "/invocations"  # protocolConfiguration.path
-    freezes: bool = True  # False leaves idle containers running
-    now: Callable[[], float] = time.monotonic  # seconds that count for idle time and lifetime
-
-
 class DataPlane:
     def __init__(self, options: PlatformOptions) -> None:
         self.options = options
         self._http = container_client()
-        context = PlatformContext(self._http, options.limits, options.now, options.freezes)
-        self.sessions = ContainerSessions(options.make_container, context)
+        self.sessions = ContainerSessions(options, self._http)
         hidden = () if options.authorizer.forwards_token else ("authorization",)
         self._allowed = options.allowed_headers.difference(hidden)
         self._exchanges: set[asyncio.Task[None]] = set()

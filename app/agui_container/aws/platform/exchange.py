@@ -42,14 +42,14 @@ class ContainerExchange:
         self._sender, self.pieces = anyio.create_memory_object_stream[bytes](MAX_PIECES)
         self._session = session
         self._request = request
-        self._limits = session.context.limits
+        self._limits = session.options.limits
 
     async def run(self) -> None:
         with self._sender:
             try:
                 with self._session.use():
                     async with asyncio.timeout(self._limits.sync_seconds) as deadline:
-                        response = await self._session.context.http.send(self._request, stream=True)
+                        response = await self._session.http.send(self._request, stream=True)
                         async with aclosing(response):
                             await self._read(response, deadline)
             except PlatformRefusal as refusal:

@@ -16,23 +16,16 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from enum import StrEnum
 
 import httpx
 
-from agui_container.aws.platform.containers import (
-    ContainerFactory,
-    ContainerFailure,
-    PingAnswer,
-    ProcessContainer,
-    send_ping,
-)
+from agui_container.aws.platform.containers import ContainerFailure, PingAnswer, send_ping
 from agui_container.aws.platform.errors import PlatformError, PlatformRefusal
 from agui_container.aws.platform.headers import SESSION_ID
-from agui_container.aws.platform.limits import PlatformLimits
+from agui_container.aws.platform.options import PlatformOptions
 
 ID = re.compile(r"[\x21-\x7e]{33,256}")
 """Form of a session id. Source: ``runtimeSessionId`` of InvokeAgentRuntime, which has a length and no pattern."""
@@ -53,30 +46,23 @@ class SessionState(StrEnum):
     STOPPING = "stopping"
 
 
-@dataclass(frozen=True, slots=True)
-class PlatformContext:
-    """Surroundings of all sessions. ``now`` tells the seconds that count for idle time and lifetime."""
-
-    http: httpx.AsyncClient
-    limits: PlatformLimits
-    now: Callable[[], float]
-    freezes: bool
-
-
 class ContainerSession:
     """A session and its container, in a task that ends once the container is gone."""
 
-    def __init__(self, session_id: str, container: ProcessContainer, context: PlatformContext) -> None:
+    def __init__(self, session_id: str, options: PlatformOptions, http: httpx.AsyncClient) -> None:
         self.id = session_id
-        self.container = container
-        self.context = context
+        self.container = options.make_container()
+        self.options = options
+        self.http = http
         self.state = SessionState.STARTING
+        self.reason = ""
+        """Reason of the state."""
         self.open_uses = 0
         """Requests and sockets."""
-        self._limits = context.limits
+        self._limits = options.limits
         self._last_ping = PingAnswer("no ping was sent")
         self._failed_pings = 0
-        self._started_at = self._active_at = context.now()
+        self._started_at = self._active_at = options.now()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._wakes = asyncio.Event()
         self._stop_reason: str | None = None
@@ -106,7 +92,7 @@ class ContainerSession:
 
     def touch(self) -> None:
         """Count a request or data on a socket as activity."""
-        self._active_at = self.context.now()
+        self._active_at = self.options.now()
 
     def request_stop(self, reason: str) -> None:
         self._stop_reason = self._stop_reason or reason
@@ -124,7 +110,7 @@ class ContainerSession:
             reason = await self._become_ready(exited) or await self._watch(exited)
             await self._stop(reason, exited)
         except ContainerFailure as failure:
-            logger.info("session %s failed: %s", self.id, failure)
+            self._decide(SessionState.STOPPING, f"failed: {failure}")
         except Exception:
             logger.exception("session %s failed in the platform itself", self.id)
         finally:
@@ -140,14 +126,13 @@ class ContainerSession:
         """Ping until the container is healthy. Return the reason if it does not become so."""
         limit, began = self._limits.start_seconds, time.monotonic()
         while not exited.done() and self._stop_reason is None:
-            await self._ping()
-            took = time.monotonic() - began
-            if self._last_ping.failure is None:
+            ping, took = await self.ping(), time.monotonic() - began
+            if ping.failure is None:
                 self._decide(SessionState.RUNNING, f"running: healthy after {took:.1f} s")
                 self._ready.set_result(None)
                 return None
             if took >= limit:
-                return f"failed: /ping was not healthy within {limit:g} s: {self._last_ping.failure}"
+                return f"failed: /ping was not healthy within {limit:g} s: {ping.failure}"
             await asyncio.wait([exited], timeout=START_POLL_SECONDS)
         return self._stop_reason or f"failed: {exited.result()} before /ping was healthy"
 
@@ -162,21 +147,20 @@ class ContainerSession:
                 return f"lost: the container {exited.result()}"
             if self._stop_reason is not None:
                 return self._stop_reason
-            if self.context.now() - self._started_at >= limits.lifetime_seconds:
+            if self.options.now() - self._started_at >= limits.lifetime_seconds:
                 return f"reaped: maxLifetime {limits.lifetime_seconds:g} s"
             await self._ping_and_freeze()
             if self._failed_pings >= limits.failed_pings:
                 return f"reaped: unhealthy, {self._failed_pings} pings failed in a row"
-            if not self._last_ping.holds_session and self.context.now() - self._active_at >= limits.idle_seconds:
+            if not self._last_ping.holds_session and self.options.now() - self._active_at >= limits.idle_seconds:
                 return f"reaped: idle {limits.idle_seconds:g} s"
 
     async def _ping_and_freeze(self) -> None:
         """Ping, and freeze a container that has nothing to do. A frozen one runs for the ping."""
         if self.state is SessionState.FROZEN:
             self.container.thaw()
-        await self._ping()
-        ping, is_used = self._last_ping, self.open_uses > 0 or self._wakes.is_set()
-        is_quiet = self.context.freezes and not is_used and ping.failure is None and not ping.is_busy
+        ping, is_used = await self.ping(), self.open_uses > 0 or self._wakes.is_set()
+        is_quiet = self.options.freezes and not is_used and ping.failure is None and not ping.is_busy
         if is_quiet:
             self.container.freeze()
         if is_quiet and self.state is SessionState.RUNNING:
@@ -184,14 +168,15 @@ class ContainerSession:
         elif not is_quiet and self.state is SessionState.FROZEN:
             self._decide(SessionState.RUNNING, "thawed: there is something to do")
 
-    async def _ping(self) -> None:
+    async def ping(self) -> PingAnswer:
         url, before = self.container.url, self._last_ping
-        ping = self._last_ping = await send_ping(self.context.http, url, self._limits.ping_answer_seconds)
+        ping = self._last_ping = await send_ping(self.http, url, self._limits.ping_answer_seconds)
         self._failed_pings = self._failed_pings + 1 if ping.failure else 0
         if ping.failure is None and ping.changed_at != before.changed_at:
             self.touch()
         if ping.failure and self._ready.done():
             logger.warning("session %s ping failed: %s", self.id, ping.failure)
+        return ping
 
     async def _stop(self, reason: str, exited: asyncio.Task[str]) -> None:
         self._decide(SessionState.STOPPING, reason)
@@ -201,14 +186,14 @@ class ContainerSession:
             await asyncio.wait([exited], timeout=self._limits.stop_seconds)
 
     def _decide(self, state: SessionState, reason: str) -> None:
-        self.state = state
+        self.state, self.reason = state, reason
         logger.info("session %s %s", self.id, reason)
 
 
 class ContainerSessions:
-    def __init__(self, make_container: ContainerFactory, context: PlatformContext) -> None:
-        self._make_container = make_container
-        self._context = context
+    def __init__(self, options: PlatformOptions, http: httpx.AsyncClient) -> None:
+        self._options = options
+        self._http = http
         self._sessions: dict[str, ContainerSession] = {}
 
     async def open(self, session_id: str) -> ContainerSession:
@@ -219,7 +204,7 @@ class ContainerSessions:
         """
         session = self._sessions.get(session_id)
         if session is None:
-            session = self._sessions[session_id] = ContainerSession(session_id, self._make_container(), self._context)
+            session = self._sessions[session_id] = ContainerSession(session_id, self._options, self._http)
             session.task.add_done_callback(lambda _: self._sessions.pop(session_id))
             await session.wait_until_ready()
         elif session.state not in (SessionState.RUNNING, SessionState.FROZEN):

@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.frames import Close, CloseCode
 
 from agui_container.aws.platform.containers import ProcessContainer
-from agui_container.aws.platform.limits import PlatformLimits
+from agui_container.aws.platform.options import PlatformLimits
 from agui_container.aws.platform.sessions import ContainerSession
 
 CONNECT_SECONDS = 10.0
@@ -89,7 +89,7 @@ class SocketRelay:
         self._session = session
         self._caller = caller
         self._container = container
-        self._limits = session.context.limits
+        self._limits = session.options.limits
 
     async def run(self) -> None:
         """Pass messages until a side closes, a limit is reached or the session ends, and close both sides."""

@@ -1,9 +1,14 @@
-"""Figures of AgentCore.
+"""Figures of AgentCore, and the configuration of a runtime and of the platform around it.
 
 Sources: devguide ``bedrock-agentcore-limits``, ``runtime-lifecycle-settings``, ``runtime-v2-optimize``.
 """
 
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from agui_container.aws.platform.authorizer import InboundAuthorizer
+from agui_container.aws.platform.containers import ContainerFactory
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +27,14 @@ class PlatformLimits:
     payload_bytes: int = 100_000_000
     frame_bytes: int = 65_536  # of a WebSocket, in both directions
     frames_per_second: int = 250  # of one connection in a second, in each direction
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformOptions:
+    make_container: ContainerFactory
+    authorizer: InboundAuthorizer
+    limits: PlatformLimits = field(default_factory=PlatformLimits)
+    allowed_headers: frozenset[str] = frozenset()  # requestHeaderAllowlist, in lower case
+    path: str = "/invocations"  # protocolConfiguration.path
+    freezes: bool = True  # False leaves idle containers running
+    now: Callable[[], float] = time.monotonic  # seconds that count for idle time and lifetime
