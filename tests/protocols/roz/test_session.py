@@ -7,7 +7,7 @@ from google.protobuf.json_format import MessageToDict
 from agui_container.protocols.gen.roz.v1 import agent_pb2 as pb
 from tests.protocols.conftest import ASSISTANT, Dial
 from tests.protocols.grpc.client import call_text
-from tests.protocols.roz.calls import RozTalk, schema, start_session, wait_for_approval, wait_for_turn
+from tests.protocols.roz.calls import RozTalk, schema, start_session, wait_for_turn
 from tests.server.sockets.process import Servers
 
 pytestmark = [pytest.mark.wire, pytest.mark.processes]
