@@ -11,6 +11,7 @@ from pathlib import Path
 from traceback import TracebackException, extract_tb
 
 PACKAGE = f"{Path(__file__).parents[1]}/"
+IMPORTS = "<frozen importlib."
 INSTALLED = ("/site-packages/", "/dist-packages/")
 
 
@@ -21,12 +22,12 @@ def raised_at(error: BaseException) -> str | None:
 
 
 def format_exception(error: BaseException) -> str:
-    """Return the traceback of an error, without the frames of this package if the user's code is in it."""
+    """Return the traceback of an error. With frames of the user's code it has none of this package and of imports."""
     summary = TracebackException.from_exception(error)
     parts = list(_parts(summary))
     if any(_is_user_file(frame.filename) for part in parts for frame in part.stack):
         for part in parts:
-            part.stack[:] = [frame for frame in part.stack if not frame.filename.startswith(PACKAGE)]
+            part.stack[:] = [frame for frame in part.stack if not frame.filename.startswith((PACKAGE, IMPORTS))]
     return "".join(summary.format()).rstrip("\n")
 
 

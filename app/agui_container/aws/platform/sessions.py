@@ -220,10 +220,6 @@ class ContainerSessions:
             raise PlatformRefusal(PlatformError.SESSION_BUSY)
         session.request_stop("stopped: StopRuntimeSession")
 
-    async def wait_until_gone(self, session_id: str) -> None:
-        if (session := self._sessions.get(session_id)) is not None:
-            await asyncio.wait([session.task])
-
     def all(self) -> Mapping[str, ContainerSession]:
         return dict(self._sessions)
 
