@@ -50,6 +50,7 @@ class ProjectKind(Struct, frozen=True):
 
 STAND_IN = "Its model is a stand-in. For a real one"
 GOOGLE = "Its model needs `GOOGLE_API_KEY`, or Vertex AI as ADK's own documentation has it."
+ANTHROPIC = "Its model needs `ANTHROPIC_API_KEY`."
 OPENAI = "Its model needs `OPENAI_API_KEY`, or `OPENAI_BASE_URL` of a server with OpenAI's API."
 
 FRAMEWORKS = {
@@ -59,10 +60,12 @@ FRAMEWORKS = {
     "adk": ProjectKind("ADK", GOOGLE, "adk"),
     "ag2": ProjectKind("AG2", OPENAI, "ag2", ("openai",)),
     "agno": ProjectKind("Agno", OPENAI, "agno", ("openai",)),
+    "claude-sdk": ProjectKind("the Claude Agent SDK", ANTHROPIC, "claude-sdk"),
     "langchain": ProjectKind("LangChain", OPENAI, "langgraph", ("langchain", "langchain-openai")),
     "langgraph": ProjectKind(
         "LangGraph", f"{STAND_IN}, give `model` in agent.py a chat model of LangChain.", "langgraph"
     ),
+    "langroid": ProjectKind("Langroid", OPENAI, "langroid"),
     "llama-index": ProjectKind("LlamaIndex", OPENAI, "llama-index", ("llama-index-llms-openai",)),
     "microsoft": ProjectKind(
         "Microsoft's Agent Framework", OPENAI, "", ("agent-framework-openai",), "agent-framework-ag-ui"
