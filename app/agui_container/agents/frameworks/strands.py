@@ -53,7 +53,7 @@ def make_adapter(agent: object) -> StrandsAgent:
 
 
 class ToolHook(HookProvider):  # type: ignore[misc]  # Strands has an environment of its own
-    """Records the start of a tool, and replaces the text of its exception, which Strands sends to the client."""
+    """Records the start of a tool, and replaces the text of its exception, which Strands (1.62) sends to the client."""
 
     def register_hooks(self, registry: HookRegistry, **_: object) -> None:
         registry.add_callback(BeforeToolCallEvent, record_started)
