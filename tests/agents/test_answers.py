@@ -36,7 +36,6 @@ async def refusal_of(fixture: ApprovalFixture, *entries: ResumeEntry) -> str:
         (None, ": Input should be an object"),
         ({}, ".approved: Field required"),
         ({"approved": "yes"}, ".approved: Input should be a valid boolean"),
-        ({"approved": True, "reason": 5}, ".reason: Input should be a valid string"),
         ({"approved": False, "reason": "x" * 10_001}, ".reason: String should have at most 10000 characters"),
         ({"approved": True, "editedArgs": [1]}, ".editedArgs: Input should be an object"),
         ({"approved": True, "edited_args": {"amount": 1}}, ".edited_args: Extra inputs are not permitted"),

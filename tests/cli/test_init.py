@@ -108,11 +108,11 @@ def test_a_new_project_is_served_and_asks_before_its_tool_runs(
 @pytest.mark.usefixtures("stand_in_wheels")
 @each_text
 def test_a_project_has_all_that_it_needs(framework: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = make(tmp_path / "my-agent", "--framework", framework)
+    folder = make(tmp_path / "my agent", "--framework", framework)
     shown = capsys.readouterr().out
     names = {path.name for path in folder.iterdir()}
     assert names - {"offline_model.py"} == PROJECT
-    assert all(name in shown for name in names)
+    assert all(text in shown for text in (*names, f"  cd '{folder}'\n"))
     assert shown.endswith("  agui dev\n")
     settings = tomllib.loads((folder / "agui.toml").read_text())
     assert settings["console_suggestions"] == ['call publish {"text": "hello"}']

@@ -47,14 +47,11 @@ def test_a_thread_is_named_by_the_command_or_by_what_is_around_it(document: Json
     [
         ({"type": "threads.get"}, "command.threadId: Field required"),
         ({"type": "threads.get", "threadId": ""}, "command.threadId: String should have at least 1 character"),
-        ({"type": "threads.get", "threadId": 1}, "command.threadId: Input should be a valid string"),
         ({"type": "threads.get", "threadId": "t", "messages": 0}, "command.messages: must be true or false"),
         ({"type": "threads.delete", "threadId": "x" * (MAX_ID + 1)}, "command.threadId: String should have at most"),
         ({"type": "threads.list", "limit": 0}, "command.limit: Input should be greater than or equal to 1"),
         ({"type": "threads.list", "limit": MAX_PAGE + 1}, "command.limit: Input should be less than or equal to 100"),
         ({"type": "threads.list", "limit": True}, "command.limit: Input should be a valid integer"),
-        ({"type": "attach", "threadId": "t", "after": True}, "command.after: Input should be a valid integer"),
-        ({"type": "threads.list", "page": "x" * (MAX_ID + 1)}, "command.page: String should have at most 512"),
         ({"threadId": "t"}, "command: 'type' is required"),
         ({"type": "threads.rename", "threadId": "t", "title": " \n"}, "command.title: must not be blank; null takes"),
         (
@@ -63,7 +60,6 @@ def test_a_thread_is_named_by_the_command_or_by_what_is_around_it(document: Json
         ),
         ({"type": "threads.burn", "threadId": "t"}, "command: 'type' should be one of 'cancel', 'attach', "),
         (feedback(sentiment="meh"), "command.sentiment: Input should be 'positive' or 'negative'"),
-        (feedback(categories=["nice"]), "command.categories.0: Input should be 'correct', 'helpful'"),
         (feedback(categories=["nice"] * 50_000), "command.categories.0: Input should be 'correct', 'helpful'"),
         (feedback(categories="slow"), "command.categories: Input should be a valid tuple"),
         (feedback(categories=["slow"] * 51), "command.categories: Tuple should have at most 50 items"),

@@ -7,6 +7,7 @@ was made with, because no index has them. Files are written into an empty folder
 import builtins
 import keyword
 import re
+import shlex
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -117,7 +118,7 @@ def init(folder: Path, framework: str, tools: tuple[str, ...]) -> None:
         raise CommandFailed(f"cannot make a project that installs elsewhere: {error}") from None
     kind = FRAMEWORKS[framework]
     click.echo(f"Made {folder} ({kind.title}): {', '.join(names)}\n\n{kind.model}\n\nNext:")
-    click.echo(click.style(f"  cd {folder}", fg="cyan"))
+    click.echo(click.style(f"  cd {shlex.quote(str(folder))}", fg="cyan"))
     if framework != "plain":
         click.echo(click.style(f"  pip install -r requirements.txt{second_install(kind)}", fg="cyan"))
     click.echo(click.style("  agui dev", fg="cyan"))
