@@ -66,7 +66,7 @@ ROWS = [
             "agent": (*SERVERS_OWN, "approval"),
             "asking": (*SERVERS_OWN, "server tool"),
             "graph": FORGETS,
-            "swarm": (*FORGETS, "model fails"),
+            "swarm": FORGETS,
         },
     ),
 ]
