@@ -274,6 +274,7 @@ def build_service(settings: Settings, agent_object: object = None) -> Engine:
     """``agent_object`` answers by default, or else what ``settings.agent`` names."""
     closers: Closers = []
     clock = SystemClock()
+    warn_of_limits_without_effect(settings)
     cluster = build_cluster(settings, clock)
     file_store = build_files(settings, cluster)
     if file_store is not None:
@@ -337,15 +338,17 @@ def build_cluster(settings: Settings, clock: Clock) -> Cluster:
         clock,
         durable=is_durable(store_url),
         new_id=new_id,
-        day_tokens=day_tokens(settings),
+        day_tokens=0 if settings.auth is Auth.NONE else settings.principal_tokens,
     )
 
 
-def day_tokens(settings: Settings) -> int:
-    if settings.principal_tokens and settings.auth is Auth.NONE:
+def warn_of_limits_without_effect(settings: Settings) -> None:
+    if settings.auth is not Auth.NONE:
+        return
+    if settings.principal_tokens:
         logger.warning("AGUI_PRINCIPAL_TOKENS has no effect reason='AGUI_AUTH is none, so callers have no principal'")
-        return 0
-    return settings.principal_tokens
+    if settings.caller_limits != "{}" and settings.limit_by is LimitBy.NONE:
+        logger.warning("AGUI_CALLER_LIMITS has no effect reason='AGUI_AUTH and AGUI_LIMIT_BY are none'")
 
 
 def build_files(settings: Settings, cluster: Cluster) -> FileStore | None:

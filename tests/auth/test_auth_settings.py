@@ -30,9 +30,10 @@ def test_settings_that_do_not_belong_together_stop_the_start(settings: dict[str,
         build_app(Settings.model_validate(settings))
 
 
-def test_tokens_of_principals_say_that_there_are_none(caplog: pytest.LogCaptureFixture) -> None:
-    build_app(Settings(principal_tokens=1))
-    assert "AGUI_PRINCIPAL_TOKENS has no effect" in caplog.text
+def test_limits_of_callers_that_have_no_identity_are_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+    build_app(Settings(principal_tokens=1, caller_limits='{"runs": 1}'))
+    for name in ("AGUI_PRINCIPAL_TOKENS", "AGUI_CALLER_LIMITS"):
+        assert f"{name} has no effect" in caplog.text
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "agent.example", ""])  # noqa: S104 - not bound

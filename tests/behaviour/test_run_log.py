@@ -129,21 +129,25 @@ async def yields(_: RunAgentInput) -> AsyncIterator[Item]:
     yield "never"
 
 
-def yields_in_a_thread(_: RunAgentInput) -> Iterator[Item]:
-    yield "hello"
-    yield EVENT
-    yield "never"
+async def yields_a_number(_: RunAgentInput) -> AsyncIterator[int]:
+    yield 5
 
 
-@pytest.mark.parametrize("agent", [yields, yields_in_a_thread])
+@pytest.mark.parametrize(
+    ("agent", "error"),
+    [
+        (yields, "\"text message 'm' is not open\""),
+        (yields_a_number, "'int is neither an AG-UI event nor a string'"),
+    ],
+)
 async def test_a_breach_of_the_protocol_names_the_agent_and_the_rule(
-    connect: Connect, agent: Callable[..., object], caplog: pytest.LogCaptureFixture
+    connect: Connect, agent: Callable[..., object], error: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = await connect(agent)
     with caplog.at_level(logging.ERROR, LOGGER):
         await client.run(ask())
     [record] = caplog.records
-    assert record.getMessage() == "agent broke the protocol agent=agent error=\"text message 'm' is not open\""
+    assert record.getMessage() == f"agent broke the protocol agent=agent error={error}"
     assert OWN not in caplog.text
 
 

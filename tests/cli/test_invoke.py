@@ -72,6 +72,7 @@ def test_ctrl_c_cancels_the_run(scripted: ServerProcess, tmp_path: Path) -> None
         (["ftp://localhost", "hello"], "is no URL of http, https, ws or wss"),
         (["arn:aws:s3:::bucket", "hello"], "is no ARN of an AgentCore runtime"),
         (["tests.cli.terminal_agent:nothing", "hello"], "The agent could not be served."),
+        (["broken:agent", "hello"], 'broken.py", line 1\n    agent = (\n'),
         (["localhost:1"], "give a text, or write it to the standard input"),
         (["localhost:1", "hello", "--file", "nothing.png"], "nothing.png"),
         (["localhost:1", "calculate 6*7", "--approve", "ask"], "--approve ask needs a terminal"),
@@ -82,8 +83,11 @@ def test_a_wrong_command_line_is_explained(
 ) -> None:
     monkeypatch.chdir(tmp_path)  # an agent that is served makes the folder of the project's database
     monkeypatch.setenv("PYTHONPATH", PYTHONPATH)
+    (tmp_path / "broken.py").write_text("agent = (\n")
     assert main(["invoke", *arguments]) == 2
-    assert said in capsys.readouterr().err
+    output = capsys.readouterr().err
+    assert said in output
+    assert "Traceback" not in output
 
 
 def test_text_state_files_and_thread_of_a_run_are_given(

@@ -7,6 +7,7 @@ was made with, because no index has them. Files are written into an empty folder
 import builtins
 import keyword
 import re
+import shlex
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,6 +51,7 @@ class ProjectKind(Struct, frozen=True):
 
 STAND_IN = "Its model is a stand-in. For a real one"
 GOOGLE = "Its model needs `GOOGLE_API_KEY`, or Vertex AI as ADK's own documentation has it."
+ANTHROPIC = "Its model needs `ANTHROPIC_API_KEY`."
 OPENAI = "Its model needs `OPENAI_API_KEY`, or `OPENAI_BASE_URL` of a server with OpenAI's API."
 
 FRAMEWORKS = {
@@ -59,10 +61,12 @@ FRAMEWORKS = {
     "adk": ProjectKind("ADK", GOOGLE, "adk"),
     "ag2": ProjectKind("AG2", OPENAI, "ag2", ("openai",)),
     "agno": ProjectKind("Agno", OPENAI, "agno", ("openai",)),
+    "claude-sdk": ProjectKind("the Claude Agent SDK", ANTHROPIC, "claude-sdk"),
     "langchain": ProjectKind("LangChain", OPENAI, "langgraph", ("langchain", "langchain-openai")),
     "langgraph": ProjectKind(
         "LangGraph", f"{STAND_IN}, give `model` in agent.py a chat model of LangChain.", "langgraph"
     ),
+    "langroid": ProjectKind("Langroid", OPENAI, "langroid"),
     "llama-index": ProjectKind("LlamaIndex", OPENAI, "llama-index", ("llama-index-llms-openai",)),
     "microsoft": ProjectKind(
         "Microsoft's Agent Framework", OPENAI, "", ("agent-framework-openai",), "agent-framework-ag-ui"
@@ -114,7 +118,7 @@ def init(folder: Path, framework: str, tools: tuple[str, ...]) -> None:
         raise CommandFailed(f"cannot make a project that installs elsewhere: {error}") from None
     kind = FRAMEWORKS[framework]
     click.echo(f"Made {folder} ({kind.title}): {', '.join(names)}\n\n{kind.model}\n\nNext:")
-    click.echo(click.style(f"  cd {folder}", fg="cyan"))
+    click.echo(click.style(f"  cd {shlex.quote(str(folder))}", fg="cyan"))
     if framework != "plain":
         click.echo(click.style(f"  pip install -r requirements.txt{second_install(kind)}", fg="cyan"))
     click.echo(click.style("  agui dev", fg="cyan"))

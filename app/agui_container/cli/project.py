@@ -14,6 +14,7 @@ import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, redirect_stdout
 from pathlib import Path
+from traceback import format_exception_only
 
 from agui_container.agents.as_agent import AgentLoadError
 from agui_container.cli.failure import CommandFailed
@@ -23,7 +24,7 @@ from agui_container.log_values import mask_passwords
 from agui_container.main import create_app
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.terminal_events import describe_failure
-from agui_container.run.user_code import format_exception
+from agui_container.run.user_code import format_exception, raised_at
 from agui_container.settings import SettingsError
 from agui_container.settings_sources import load_settings, load_with_origins
 from agui_container.tools.loader import ToolLoadError
@@ -53,7 +54,16 @@ def project_store(origins: Mapping[str, str]) -> str | None:
 
 
 def load_error_text(error: Exception) -> str:
-    return mask_passwords(f"{error}\n\n{format_exception(error)}")
+    """Return the sentence of an error, with the traceback of its cause if that is in the user's code."""
+    cause: BaseException = error
+    while cause.__cause__ is not None and raised_at(cause) is None:
+        cause = cause.__cause__
+    text = str(error)
+    if raised_at(cause):
+        text += f"\n\n{format_exception(cause)}"
+    elif isinstance(cause, SyntaxError):  # the file itself has no frame
+        text += f"\n\n{''.join(format_exception_only(cause)).rstrip()}"
+    return mask_passwords(text)
 
 
 def with_traceback(error: BaseException) -> AppError:

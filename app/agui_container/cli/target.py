@@ -71,7 +71,7 @@ def retry_and_show(show: Callable[[str], object]) -> Retry:
 
     def on_reconnect(failed: Reconnect) -> None:
         if failed.attempt == 1:
-            show(without_controls(f"{failed.cause} Trying again for {usual.give_up_after:g} s."))
+            show(without_controls(f"{str(failed.cause).rstrip('.')}. Trying again for {usual.give_up_after:g} s."))
 
     return replace(usual, on_reconnect=on_reconnect)
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 
@@ -19,6 +20,7 @@ SHOWN_ERRORS = 5
 """Maximum number of field errors in one message."""
 
 UNIONS = frozenset({"union", "tagged-union"})
+NO_OBJECT = frozenset({"model_type", "model_attributes_type", "dict_type"})
 
 Location = tuple[int | str, ...]
 Schema = Mapping[str, Any]
@@ -37,7 +39,7 @@ def field_errors(error: ValidationError, shape: TypeAdapter[Any], prefix: str = 
 
 
 def located_messages(error: ValidationError, shape: TypeAdapter[Any]) -> list[tuple[str, str]]:
-    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    errors = error.errors(include_url=False, include_input=False)
     masks = [_field_mask(shape.core_schema, each["loc"]) or [True] * len(each["loc"]) for each in errors]
     unions = {
         each["loc"][:at]
@@ -49,11 +51,22 @@ def located_messages(error: ValidationError, shape: TypeAdapter[Any]) -> list[tu
     return [
         (
             ".".join(str(part) for part, is_field in zip(each["loc"], mask, strict=True) if is_field),
-            "Input should be an object" if each["type"] == "model_type" else each["msg"],
+            _message(each),
         )
         for each, mask in zip(errors, masks, strict=True)
         if not mask or mask[-1] or each["loc"][:-1] not in unions
     ]
+
+
+def _message(error: ErrorDetails) -> str:
+    if error["type"] in NO_OBJECT:
+        return "Input should be an object"
+    match error.get("ctx"):
+        case {"discriminator": name, "expected_tags": known}:
+            return f"{name} should be one of {known}"
+        case {"discriminator": name}:
+            return f"{name} is required"
+    return error["msg"]
 
 
 def _field_mask(schema: Schema, location: Location) -> list[bool] | None:

@@ -1,7 +1,7 @@
 """Tracebacks cut to the user's own code, for log lines about faults of agents.
 
-Rule: the user's own code is every file outside this package, the standard library and installed packages. A traceback
-is logged without the frames of this package only if it has a frame of the user's code. Otherwise the fault may be ours.
+Rule: the user's own code is every file outside our packages, the standard library and installed packages. A traceback
+is logged without frames of our packages only if it has a frame of the user's code. Otherwise the fault may be ours.
 """
 
 import sysconfig
@@ -10,7 +10,10 @@ from functools import cache
 from pathlib import Path
 from traceback import TracebackException, extract_tb
 
-PACKAGE = f"{Path(__file__).parents[1]}/"
+import agui_core
+
+OURS = tuple(f"{folder}/" for folder in (Path(__file__).parents[1], *agui_core.__path__))
+IMPORTS = "<frozen importlib."
 INSTALLED = ("/site-packages/", "/dist-packages/")
 
 
@@ -21,12 +24,12 @@ def raised_at(error: BaseException) -> str | None:
 
 
 def format_exception(error: BaseException) -> str:
-    """Return the traceback of an error, without the frames of this package if the user's code is in it."""
+    """Return the traceback of an error. With frames of the user's code it has none of ours and of imports."""
     summary = TracebackException.from_exception(error)
     parts = list(_parts(summary))
     if any(_is_user_file(frame.filename) for part in parts for frame in part.stack):
         for part in parts:
-            part.stack[:] = [frame for frame in part.stack if not frame.filename.startswith(PACKAGE)]
+            part.stack[:] = [frame for frame in part.stack if not frame.filename.startswith((*OURS, IMPORTS))]
     return "".join(summary.format()).rstrip("\n")
 
 
@@ -38,7 +41,7 @@ def _parts(summary: TracebackException) -> Iterator[TracebackException]:
 
 
 def _is_user_file(file: str) -> bool:
-    if file.startswith(("<", PACKAGE)) or any(folder in file for folder in INSTALLED):
+    if file.startswith(("<", *OURS)) or any(folder in file for folder in INSTALLED):
         return False
     return not file.startswith(_standard_library())
 

@@ -85,7 +85,7 @@ async def read_form(request: Request, chunks: AsyncIterator[bytes]) -> UploadFil
     try:
         form = await MultiPartParser(request.headers, stream, max_files=1, max_fields=10).parse()
     except MultiPartException as error:
-        raise AppError(ErrorCode.VALIDATION_ERROR, f"The form cannot be read: {error.message}.") from None
+        raise AppError(ErrorCode.VALIDATION_ERROR, f"The form cannot be read: {error.message.rstrip('.')}.") from None
     for part in form.values():
         if isinstance(part, UploadFile):
             return part

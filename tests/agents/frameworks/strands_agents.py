@@ -89,6 +89,7 @@ def node(name: str) -> Agent:
     return Agent(name=name, model=ScriptedStrandsModel(), tools=[ROLL, tool(stumble)], callback_handler=None)
 
 
+bare = StrandsAgent(agent=node("bare"), name="bare")
 builder = GraphBuilder()
 builder.add_node(node("dice"), "dice")
 graph = builder.build()

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.agents.frameworks.model_server import model_server
-from tests.agents.frameworks.table import ROWS, Row
+from tests.agents.frameworks.table import REPAIRED, ROWS, Row
 from tests.server.sockets.process import ServerProcess
 from tests.sse import events_of
 
@@ -86,6 +86,10 @@ class Conversation:
 
     def of_type(self, kind: str) -> list[Json]:
         return [event for event in self.events if event["type"] == kind]
+
+
+def row_of(name: str) -> Row:
+    return next(row for row in ROWS if row.name == name)
 
 
 Serve = Callable[[Row], ServerProcess]
@@ -195,6 +199,12 @@ def test_the_text_of_a_tools_exception_stays_in_the_log(row: Row, agent: str, se
     assert "Traceback" not in str(client.events)
 
 
+@pytest.mark.parametrize("name", sorted(REPAIRED))
+def test_a_framework_alone_still_shows_exceptions_of_tools(name: str, serve: Serve) -> None:
+    with pytest.raises(AssertionError, match=r"secret|Traceback"):
+        test_the_text_of_a_tools_exception_stays_in_the_log(row_of(name), "bare", serve)
+
+
 @case("owners")
 def test_two_owners_with_one_thread_id_share_nothing(row: Row, agent: str, serve: Serve) -> None:
     first = Conversation(serve(row), agent, session=f"first-{uuid.uuid4()}").say("say hi")
@@ -234,8 +244,7 @@ WITH_ADAPTERS = ("langgraph", "pydantic_ai", "strands")
 
 @pytest.mark.parametrize("name", WITH_ADAPTERS)
 def test_a_tool_is_given_the_context(name: str, serve: Serve) -> None:
-    row = next(row for row in ROWS if row.name == name)
-    client = Conversation(serve(row), "agent", session="my-session").say("use whoami")
+    client = Conversation(serve(row_of(name)), "agent", session="my-session").say("use whoami")
     assert client.text == f"result: {client.thread} of my-session"
 
 
@@ -263,7 +272,7 @@ def test_a_client_may_answer_its_calls_one_after_the_other(row: Row, agent: str,
 
 
 def test_a_tool_that_blocks_holds_up_no_other_run(serve: Serve) -> None:
-    server = serve(next(row for row in ROWS if row.name == "langroid"))
+    server = serve(row_of("langroid"))
     with ThreadPoolExecutor() as pool:
         held = pool.submit(Conversation(server, "agent").say, "call hold {}")
         assert Conversation(server, "agent").say("call release {}").text == "result: done"
@@ -271,7 +280,7 @@ def test_a_tool_that_blocks_holds_up_no_other_run(serve: Serve) -> None:
 
 
 def test_a_new_message_ends_what_waits_for_the_result_of_a_client(serve: Serve) -> None:
-    client = Conversation(serve(next(row for row in ROWS if row.name == "claude_sdk")), "agent").say("use pick")
+    client = Conversation(serve(row_of("claude_sdk")), "agent").say("use pick")
     assert client.say("count").text == "2 messages"
 
 
@@ -281,7 +290,7 @@ def test_a_new_message_ends_what_waits_for_the_result_of_a_client(serve: Serve) 
     [({"response": "yes"}, "charged 6"), ({"response": "later"}, "said later"), ({"approved": True}, "charged 6")],
 )
 def test_a_question_of_a_workflow_is_an_interrupt(agent: str, payload: Json, said: str, serve: Serve) -> None:
-    client = Conversation(serve(next(row for row in ROWS if row.name == "llama_index")), agent).say("use charge")
+    client = Conversation(serve(row_of("llama_index")), agent).say("use charge")
     (interrupt,) = client.interrupts
     assert (interrupt["reason"], interrupt["message"]) == ("input_required", "Charge 6?")
     client.answer(payload)

@@ -23,7 +23,6 @@ from ag_ui.core import (
 from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.messages import ToolMessage as LangChainToolMessage
-from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
@@ -35,6 +34,7 @@ from agui_container.agents.frameworks.langgraph import Graph
 from agui_container.ports import Agent, Caller, Item
 from agui_core.transcript import Transcript
 from tests.agents.frameworks import langgraph_agents
+from tests.agents.frameworks.scripted_model import ARGUMENTS
 from tests.contexts import client_tool, collect_items, of_type, run_context, run_input, types
 
 pytestmark = pytest.mark.packages
@@ -208,4 +208,6 @@ async def test_a_call_of_a_clients_tool_that_a_node_returns_reaches_the_client()
     assert [(it.tool_call_id, it.tool_call_name) for it in of_type(done, ToolCallStartEvent)] == [("call-1", "pick")]
 
 
-CALLS = [tool_call_chunk(name=name, args="{}", id=name, index=at) for at, name in enumerate(["a", "b"])]
+async def test_a_call_that_a_model_streams_in_one_piece_has_its_arguments() -> None:
+    done = await items(langgraph_agents.agent, run_input("use roll"))
+    assert [event.delta for event in of_type(done, ToolCallArgsEvent)] == [ARGUMENTS]

@@ -249,9 +249,11 @@ async def test_a_reader_that_waits_holds_the_server_back() -> None:
         ("tests.agents.upstream.apps:app", "app/agent, tests.agents.upstream.apps:app/closed"),
         ("tests.agents.upstream.apps:empty", "without a POST route"),
         ("tests.agents.upstream.apps:NUMBER/agent", "no ASGI application"),
+        ("http://", "is no URL of an AG-UI server"),
+        ("http://localhost:nine/agent", "is no URL of an AG-UI server"),
     ],
 )
-def test_an_application_without_a_clear_route_is_refused_at_the_start(reference: str, message: str) -> None:
+def test_an_agent_elsewhere_without_a_clear_address_is_refused_at_the_start(reference: str, message: str) -> None:
     with pytest.raises(AgentLoadError, match=message):
         create_app(reference)
 

@@ -1,5 +1,6 @@
 """An AG-UI server at a URL as the agent: headers of the caller, redirects, and servers that are not there."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 
@@ -10,7 +11,7 @@ from agui_container import create_app
 from agui_container.settings import Settings
 from tests.agents.upstream.servers import Event, Server, finished, redirect, said, started
 from tests.behaviour.server import listening, serving
-from tests.engine.doubles import WAIT
+from tests.engine.doubles import WAIT, eventually
 from tests.ports import free_port
 
 pytestmark = pytest.mark.wire
@@ -51,6 +52,36 @@ async def test_a_redirect_within_the_origin_keeps_the_headers_and_another_origin
                 events = await ask(f"{start}/moved", upstream_headers="x-tenant")
                 assert events[-1]["type"] == "RUN_FINISHED"
     assert ["x-tenant" in headers for headers in server.headers] == [True, False]
+
+
+async def test_raw_events_are_kept_if_the_settings_say_so() -> None:
+    async def write(request: dict[str, object]) -> AsyncIterator[Event | str]:
+        yield started(request)
+        yield {"type": "RAW", "event": {"from": "model"}}
+        yield finished(request)
+
+    async with listening(Server(write).app) as url:
+        events = await ask(f"{url}/agent", upstream_raw=True)
+    assert [event["type"] for event in events] == ["RUN_STARTED", "RAW", "RUN_FINISHED"]
+
+
+async def test_a_cancel_closes_the_connection_to_the_server() -> None:
+    async def wait(request: dict[str, object]) -> AsyncIterator[Event | str]:
+        yield started(request)
+        for event in said("one"):
+            yield event
+        await asyncio.Event().wait()
+
+    server = Server(wait)
+    async with listening(server.app) as url, serving(create_app(settings=Settings(agent=f"{url}/agent"))) as container:
+        async with (
+            httpx.AsyncClient(base_url=container, timeout=WAIT) as client,
+            client.stream("POST", "/invocations", json=BODY) as answer,
+        ):
+            async for line in answer.aiter_lines():
+                if "TEXT_MESSAGE_CONTENT" in line:
+                    await client.post("/runs/r/cancel")
+        await eventually(lambda: "answered" in server.log)
 
 
 async def test_a_server_that_is_not_there_is_one_sentence() -> None:

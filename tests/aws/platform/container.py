@@ -71,6 +71,8 @@ async def held_back(frames: AsyncIterator[str]) -> AsyncIterator[str]:
 
 async def events(thread: str, run: str) -> AsyncIterator[str]:
     global open_runs, changed_at  # noqa: PLW0603 - a small container
+    if "breaks-off" in FAULTS:
+        raise OSError
     open_runs += 1
     changed_at = max(changed_at, int(time.time())) if open_runs == 1 else changed_at
     try:

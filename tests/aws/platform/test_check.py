@@ -67,7 +67,12 @@ FAULTS = {
     ("http-errors", "no-end", "many-frames"): {"error.visible", "run.end", "socket.frame-rate"},
     ("socket-no-end", "holds-back"): {"run.end", "run.streamed"},
     ("other-path",): {"invocations.answer", "error.visible", "session.concurrent"},
-    ("ping-type", "no-socket"): {"ping.answer", "ping.status"},
+    ("ping-type", "no-socket", "breaks-off"): {
+        "ping.answer",
+        "ping.status",
+        "invocations.answer",
+        "session.concurrent",
+    },
 }
 """Rules that a container with these faults breaks."""
 

@@ -85,7 +85,7 @@ async def test_this_server_runs_in_a_process_per_session_is_frozen_and_is_there_
         refused = events(await http.post(INVOCATIONS, content=b"{}", headers={HEADER: SESSION}))
         assert refused[0]["code"] == "VALIDATION_ERROR", "an error in a stream reaches the caller"
         await http.post(f"{RUNTIME}/stopruntimesession", headers={HEADER: SESSION})
-        await plane.sessions.wait_until_gone(SESSION)
+        await session.task
         assert not is_there(pid)
 
 
@@ -96,9 +96,9 @@ async def test_a_process_that_ignores_sigterm_is_killed_with_all_that_it_started
         plane,
     ):
         assert (await run(http, "hello"))[-1]["type"] == "RUN_FINISHED"
-        group = pid_of(plane)
+        group, session = pid_of(plane), plane.sessions.all()[SESSION]
         await http.post(f"{RUNTIME}/stopruntimesession", headers={HEADER: SESSION})
-        await plane.sessions.wait_until_gone(SESSION)
+        await session.task
         await eventually(lambda: {state_of(pid) for pid in members(group)} <= {"Z"})  # somebody else reaps them
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agui_container.protocols.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.approval_tools import PAID
 from tests.protocols.conversation.two_clients import Clients, RozTurn, two_clients
@@ -121,3 +122,18 @@ async def test_calls_stay_open_for_other_sessions_when_a_client_sends_no_more() 
         second = await reopened(clients, first.thread)
         assert (await second.until("approval_requested")).approval_id == approval
         assert first.outcomes == []
+
+
+async def test_a_denial_of_a_call_that_an_earlier_turn_left_open_lets_kontekst_answer_its_prompt() -> None:
+    async with two_clients() as clients:
+        first = await open_thread(clients, call_text("pay", amount=5))
+        await first.until("approval_requested")
+        run = await clients.grpc.start_run("stream 1", first.thread)
+        kinds: list[str | None] = []
+        while kinds[-1:] not in (["completed"], ["cancelled"], ["failed"]):
+            event = await run.receive()
+            assert event is not None
+            kinds.append(event.WhichOneof("event"))
+            for call in event.tools_proposed.calls:
+                await run.send(kontekst.RunCommand(deny_tool=kontekst.DenyToolCommand(call_id=call.call_id)))
+        assert (kinds.count("tools_proposed"), kinds[-1], PAID[first.thread]) == (1, "completed", [])

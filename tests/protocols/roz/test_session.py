@@ -1,7 +1,5 @@
 """Sessions of roz, as clients of release 0.2 (fields 1 to 11) and of 1.0 (``session_event``) see them."""
 
-import json
-
 import grpc
 import pytest
 from google.protobuf.json_format import MessageToDict
@@ -9,7 +7,7 @@ from google.protobuf.json_format import MessageToDict
 from agui_container.protocols.gen.roz.v1 import agent_pb2 as pb
 from tests.protocols.conftest import ASSISTANT, Dial
 from tests.protocols.grpc.client import call_text
-from tests.protocols.roz.calls import RozTalk, schema, start_session, wait_for_approval, wait_for_turn
+from tests.protocols.roz.calls import RozTalk, schema, start_session, wait_for_turn
 from tests.server.sockets.process import Servers
 
 pytestmark = [pytest.mark.wire, pytest.mark.processes]
@@ -105,18 +103,6 @@ def test_a_turns_own_tools_replace_the_sessions_for_that_turn(channel: grpc.Chan
         talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="ok"))
         wait_for_turn(talk)
         assert [requested(talk, name) for name in ("special", "base")] == [False, True]
-
-
-def test_a_client_may_send_back_the_details_that_earlier_servers_sent(old_channel: grpc.Channel) -> None:
-    with start_session(old_channel) as talk:
-        talk.say(call_text("pay", amount=5))
-        detail = {"tool_name": "pay", "tool_call_id": wait_for_approval(talk), "reason": "it costs money"}
-        talk.send(permission_decision=pb.PermissionDecision(tool_call_id=json.dumps(detail), approved=True))
-        assert wait_for_turn(talk).stop_reason == "end_turn"
-        assert "paid 5" in "".join(delta.content for delta in talk.all("text_delta"))
-        for unknown in (json.dumps(detail), "{}", "{no"):
-            talk.send(permission_decision=pb.PermissionDecision(tool_call_id=unknown, approved=True))
-            assert talk.until("error").code == "VALIDATION_ERROR"
 
 
 def test_a_client_of_release_1_0_gets_everything_in_session_events(servers: Servers, dial: Dial) -> None:

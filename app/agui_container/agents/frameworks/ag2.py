@@ -4,7 +4,7 @@ Rules:
 
 - The messages of the thread are sent with each run. AG2 holds only runs that wait for a person.
 - A thread has a stream of its own, because closing it is how AG2 ends a run that nobody reads.
-- AG2 makes a traceback of a tool's exception, for the model and for the client. Both get a sentence in its place.
+- AG2 (1.2) makes a traceback of a tool's exception, for the model and for the client. Both get a sentence in its place.
 """
 
 from collections.abc import AsyncGenerator

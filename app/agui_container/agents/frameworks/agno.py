@@ -6,7 +6,7 @@ Rules:
   for each of the most recently used threads.
 - A call that a person must confirm is left open by Agno. It becomes an interrupt, and the answer becomes the result
   with which Agno continues. Then Agno announces the call again, which is left out.
-- The text of a tool's exception is replaced before it is sent.
+- Agno (3.1) sends the text of a tool's exception. It is replaced.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable

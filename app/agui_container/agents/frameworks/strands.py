@@ -12,14 +12,20 @@ Rules:
 import logging
 from collections.abc import AsyncGenerator, Callable
 
-from ag_ui.core import RunAgentInput
+from ag_ui.core import CustomEvent, RunAgentInput, RunFinishedEvent
 from ag_ui_strands import StrandsAgent
 from msgspec import Struct
 from strands.hooks import AfterToolCallEvent, BeforeToolCallEvent, HookProvider, HookRegistry
 from strands.multiagent import MultiAgentBase
 
 from agui_container.agents.frameworks.per_thread import PerThread
-from agui_container.agents.frameworks.translation import TOOL_FAILED, awaits_client, check_events, own_input
+from agui_container.agents.frameworks.translation import (
+    TOOL_FAILED,
+    FrameworkError,
+    awaits_client,
+    check_events,
+    own_input,
+)
 from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Item, RunContext, RunInterrupted, thread_key
 from agui_container.ports.agent import maybe_aclosing
@@ -53,7 +59,7 @@ def make_adapter(agent: object) -> StrandsAgent:
 
 
 class ToolHook(HookProvider):  # type: ignore[misc]  # Strands has an environment of its own
-    """Records the start of a tool, and replaces the text of its exception, which Strands sends to the client."""
+    """Records the start of a tool, and replaces the text of its exception, which Strands (1.62) sends to the client."""
 
     def register_hooks(self, registry: HookRegistry, **_: object) -> None:
         registry.add_callback(BeforeToolCallEvent, record_started)
@@ -80,6 +86,14 @@ def hide_exception_texts(orchestrator: MultiAgentBase) -> None:
             node.executor.hooks.add_hook(ToolHook())
 
 
+def failed_node(event: object) -> str | None:
+    """Return the node of a ``Swarm`` that failed. The package (1.0) ends such a run as if nothing had happened."""
+    match event:
+        case CustomEvent(name="MultiAgentNodeStatus", value={"status": "failed", "node_id": node}):
+            return str(node)
+    return None
+
+
 class StrandsThreads(Struct, frozen=True):
     """Implements ``ports.Agent``, ``ports.ThreadCleanup``. The context is in ``invocation_state["ctx"]``."""
 
@@ -98,7 +112,11 @@ class StrandsThreads(Struct, frozen=True):
         async with self.adapters.acquire(self.place(request.thread_id)) as adapter:
             stream = check_events(adapter.run(request, invocation_state=state), ctx)
             async with maybe_aclosing(stream) as events:
+                failed = None
                 async for event in events:
+                    failed = failed or failed_node(event)
+                    if failed is not None and isinstance(event, RunFinishedEvent):
+                        raise FrameworkError(SHARED, f"node {failed} failed")
                     if not interrupted:  # the result of the call that waits, and the end of the agent
                         yield event
         if interrupted:

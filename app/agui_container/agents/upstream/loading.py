@@ -1,6 +1,9 @@
 """Construction of upstream agents from what ``AGUI_AGENT`` names. It is imported only if there is one."""
 
+from contextlib import suppress
 from typing import cast
+
+import httpx
 
 from agui_container.agents.as_agent import ACCEPTED, AgentLoadError
 from agui_container.agents.upstream import UpstreamOptions
@@ -14,7 +17,10 @@ from agui_container.imports import advice_for
 def remote_agent(name: str, options: UpstreamOptions) -> UpstreamAgent:
     """Make an agent of a URL or an ARN. Raises ``AgentLoadError``."""
     if not name.startswith("arn:"):
-        return UpstreamAgent(HttpUpstream(name, options), options.own_tools)
+        with suppress(httpx.InvalidURL):
+            if httpx.URL(name).host:
+                return UpstreamAgent(HttpUpstream(name, options), options.own_tools)
+        raise AgentLoadError(f"'{name}' is no URL of an AG-UI server, such as http://127.0.0.1:9000/agent.")
     try:
         kind, url, auth = agentcore_server(name)
     except ValueError as error:

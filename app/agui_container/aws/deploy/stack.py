@@ -62,8 +62,7 @@ class Stack:
         """
         if self._find() in (None, *BROKEN):
             return None
-        body: Any = self._call("GetTemplate", StackName=self._wanted.slug)["TemplateBody"]
-        found: Template = json.loads(body) if isinstance(body, str) else json.loads(json.dumps(body))
+        found: Template = self._call("GetTemplate", StackName=self._wanted.slug)["TemplateBody"]
         return found
 
     def resources(self) -> list[Response]:

@@ -1,7 +1,7 @@
 """The conformance run: situations in which each rule of the contract can be seen, one after the other.
 
 Rule: the check calls a container directly, as AgentCore does, so nothing stands between the container and the
-judgement. A situation that fails leaves its rules as they are.
+judgement. A situation that fails leaves its rules as they are, but a run that gets no answer is a breach.
 """
 
 import asyncio
@@ -267,7 +267,13 @@ class ContainerCheck:
     async def _invoke(self, session: CheckedSession, content_type: str | None = "application/json") -> RunJudge:
         ids = new_ids()
         run = RunJudge(self._findings, ids)
-        await self._post(session, run_input(self._prompt, ids), run, content_type)
+        try:
+            await self._post(session, run_input(self._prompt, ids), run, content_type)
+        except (TimeoutError, httpx.HTTPError) as error:
+            if isinstance(error, TimeoutError) and run.events:
+                raise  # a long run breaks no rule
+            detail = f"a request was answered {brief(run)}: {type(error).__name__}"
+            self._findings.break_rule("invocations.answer", detail)
         return run
 
     async def _post(

@@ -30,10 +30,6 @@ NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Never used, because containers are on loopback. httpx would load all certificates of the machine instead."""
 
 
-class ContainerFailure(Exception):
-    """A container that cannot be started. The text is for the log."""
-
-
 class ProcessContainer:
     """A process that leads a group, with all that it starts. In its arguments ``{port}`` is the port."""
 
@@ -52,16 +48,14 @@ class ProcessContainer:
         return None if self._process is None else self._process.pid
 
     async def start(self) -> None:
-        try:
-            self._process = await asyncio.create_subprocess_exec(
-                *self._command,
-                env=self._environment,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=STANDARD_ERROR,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise ContainerFailure(f"{self._command[0]} cannot be started: {error.strerror}") from None
+        """Start the process. Raises ``OSError``."""
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command,
+            env=self._environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=STANDARD_ERROR,
+            start_new_session=True,
+        )
 
     async def wait(self) -> str:
         if self._process is None:

@@ -22,7 +22,7 @@ from enum import StrEnum
 
 import httpx
 
-from agui_container.aws.platform.containers import ContainerFailure, PingAnswer, send_ping
+from agui_container.aws.platform.containers import PingAnswer, send_ping
 from agui_container.aws.platform.errors import PlatformError, PlatformRefusal
 from agui_container.aws.platform.headers import SESSION_ID
 from agui_container.aws.platform.options import PlatformOptions
@@ -109,8 +109,8 @@ class ContainerSession:
             exited.add_done_callback(lambda _: self._wakes.set())
             reason = await self._become_ready(exited) or await self._watch(exited)
             await self._stop(reason, exited)
-        except ContainerFailure as failure:
-            self._decide(SessionState.STOPPING, f"failed: {failure}")
+        except OSError as error:
+            self._decide(SessionState.STOPPING, f"failed: {error}")
         except Exception:
             logger.exception("session %s failed in the platform itself", self.id)
         finally:
@@ -219,10 +219,6 @@ class ContainerSessions:
         if session.state is SessionState.STOPPING:
             raise PlatformRefusal(PlatformError.SESSION_BUSY)
         session.request_stop("stopped: StopRuntimeSession")
-
-    async def wait_until_gone(self, session_id: str) -> None:
-        if (session := self._sessions.get(session_id)) is not None:
-            await asyncio.wait([session.task])
 
     def all(self) -> Mapping[str, ContainerSession]:
         return dict(self._sessions)

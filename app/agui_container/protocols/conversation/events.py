@@ -4,16 +4,14 @@ Rule: pure functions. They decide for every protocol what the outcome of a run m
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import orjson
 from ag_ui.core import EventType
 from msgspec import Struct
 from pydantic import BaseModel
 
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.wire.envelope import Batch
 
 Event = Mapping[str, Any]
 """An AG-UI event as decoded JSON."""
@@ -43,10 +41,6 @@ class Failed(Struct, frozen=True):
 
 Outcome = Completed | Cancelled | Unanswered | Failed
 """The end of a conversation."""
-
-
-def decoded_events(batch: Batch) -> Iterator[tuple[EventType, Event]]:
-    return zip(batch.types, map(orjson.loads, batch.data), strict=True)
 
 
 def outcome_of(kind: EventType, event: Event) -> Outcome:

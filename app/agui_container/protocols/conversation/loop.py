@@ -143,20 +143,16 @@ class ConversationLoop(Generic[Request, In, Out]):
     async def answer(self, request: Request) -> None:
         """Answer a request, until no call waits for the client, or the conversation is cancelled."""
         try:
-            subscription = await self.admit(request)
+            self._open(request)
+            first = self._opening
+            subscription = await self._service.admit(first.run_input, self._caller, first.size, first.condition)
+            self.is_admitted = True
+            await self._forward(subscription, first.messages)
+            while self._pending:
+                await self._continue()
         except AppError as error:
-            await self._end(Failed(error))
-        else:
-            await self.forward(subscription, self._opening.messages)
-
-    async def admit(self, request: Request) -> Subscription:
-        """Admit the first run of a request. Raises ``AppError``; the conversation has not begun then."""
-        self._open(request)
-        subscription = await self._service.admit(
-            self._opening.run_input, self._caller, self._opening.size, self._opening.condition
-        )
-        self.is_admitted = True
-        return subscription
+            self._fail(error)
+        await self._end()
 
     def _open(self, request: Request) -> None:
         self._opening: Opening[Out] = self._translator.open(request)
@@ -187,28 +183,17 @@ class ConversationLoop(Generic[Request, In, Out]):
             if self._pending:
                 self._outcome = Unanswered()
         except AppError as error:
-            logger.info("conversation failed %s", format_fields({"thread": self._thread_id, "code": error.code}))
-            self._outcome = Failed(error)
-        await self._end(self._outcome)
+            self._fail(error)
+        await self._end()
 
-    async def forward(self, subscription: Subscription, messages: Sequence[Out] = ()) -> None:
-        """Forward the events of a run, after these messages, and of the runs that continue it, to the end.
+    def _fail(self, error: AppError) -> None:
+        logger.info("conversation failed %s", format_fields({"thread": self._thread_id, "code": error.code}))
+        self._outcome = Failed(error)
 
-        The run is the one that ``admit`` has begun. A client that has half-closed can also be shown one of another
-        client, because it continues none.
-        """
-        try:
-            await self._forward(subscription, messages)
-            while self._pending:
-                await self._continue()
-        except AppError as error:
-            logger.info("conversation failed %s", format_fields({"run": self._run_id, "code": error.code}))
-            self._outcome = Failed(error)
-        await self._end(self._outcome)
-
-    async def _end(self, outcome: Outcome) -> None:
+    async def _end(self) -> None:
         self._pending.clear()
         self._is_over = True
+        outcome = self._outcome
         if isinstance(outcome, Failed):
             outcome = Failed(with_field_names(outcome.error, self._translator.field_names))
         await self._client.send([*self._take_early(), *self._translator.end(outcome)])

@@ -36,12 +36,13 @@ answers become AG-UI (``approvals``), whose answer counts (``following``).
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
+import orjson
 from ag_ui.core import EventType, RunAgentInput
 from msgspec import Struct, field
 
 from agui_container.ports import Caller
 from agui_container.protocol.wire.envelope import Batch
-from agui_container.protocols.conversation.events import Event, Outcome, decoded_events
+from agui_container.protocols.conversation.events import Event, Outcome
 from agui_container.protocols.conversation.pending import Answer, PendingCalls
 from agui_container.run.policy import NO_CONDITION, ThreadCondition
 from agui_container.run.subscription import Subscription
@@ -136,7 +137,8 @@ class ClientConnection(Protocol[In_co, Out_contra]):
         return True
 
     async def send_events(self, batch: Batch, translate: Callable[[EventType, Event], Iterable[Out_contra]]) -> None:
-        await self.send([message for it in decoded_events(batch) for message in translate(*it)])
+        events = zip(batch.types, map(orjson.loads, batch.data), strict=True)
+        await self.send([message for kind, event in events for message in translate(kind, event)])
 
     def leave(self, subscription: Subscription) -> None:
         subscription.close()

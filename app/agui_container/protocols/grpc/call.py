@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, ParamSpec, Protocol, TypeVar
 
-from ag_ui.core import EventType
 from google.protobuf.message import Message
 from grpclib.const import Cardinality, Status
 from grpclib.const import Handler as Method
@@ -23,8 +22,7 @@ from h2.exceptions import ProtocolError
 from agui_container.log_values import format_fields
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.wire.envelope import Batch
-from agui_container.protocols.conversation.events import Event, decoded_events
+from agui_container.protocols.conversation.translator import ClientConnection
 from agui_container.protocols.grpc.messages import PREFIX, check_size, decode, decode_compressed
 from agui_container.protocols.grpc.options import GrpcOptions
 from agui_container.run.subscription import Subscription
@@ -92,7 +90,7 @@ class CallAdmission:
         )
 
 
-class Call(Generic[In, Out]):
+class Call(ClientConnection[In, Out], Generic[In, Out]):
     """A call in progress."""
 
     def __init__(self, stream: "Stream[In, Out]", caller: Caller, admission: CallAdmission) -> None:
@@ -201,10 +199,6 @@ class Call(Generic[In, Out]):
     async def send(self, messages: Sequence[Out]) -> None:
         """Send in one write, after earlier messages. Raises RATE_LIMIT_EXCEEDED if the client does not read."""
         await self._send_in_order(_encode(messages))
-
-    async def send_events(self, batch: Batch, translate: Callable[[EventType, Event], Iterable[Out]]) -> None:
-        """Translate and send events. Raises ``AppError`` as ``send``."""
-        await self.send([message for it in decoded_events(batch) for message in translate(*it)])
 
     async def _send_in_order(self, data: bytes) -> None:
         if not data:

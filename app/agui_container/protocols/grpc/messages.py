@@ -8,10 +8,10 @@ Sources: the encoding of protobuf; gRPC's compression specification.
 """
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from struct import Struct as Layout
-from typing import Protocol, TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
@@ -42,28 +42,10 @@ VARINT_BITS = 64
 LAST_7_BITS = 0x7F
 """Mask of those bits of a varint's byte that are its value."""
 
+Descriptor = Any
+"""A type of messages, as protobuf describes it. Protobuf's class has a private name."""
+
 M = TypeVar("M", bound=Message)
-
-
-class FieldDescriptor(Protocol):
-    @property
-    def number(self) -> int:
-        """Number of the field in encoded messages."""
-
-    @property
-    def message_type(self) -> "MessageDescriptor | None":
-        """Type of the field if it is a message."""
-
-
-class MessageDescriptor(Protocol):
-    """A type of messages, as protobuf describes it. Protobuf's class has a private name."""
-
-    def __hash__(self) -> int:
-        """Return the hash of its identity."""
-
-    @property
-    def fields(self) -> Iterable[FieldDescriptor]:
-        """Fields of the type."""
 
 
 def check_size(size: int, max_bytes: int) -> None:
@@ -103,7 +85,7 @@ def decode_compressed(message_type: type[M], body: bytes, max_bytes: int) -> M:
     return decode(message_type, decompress(body, max_bytes))
 
 
-def check_fields(body: bytes, descriptor: MessageDescriptor) -> None:
+def check_fields(body: bytes, descriptor: Descriptor) -> None:
     """Raise ``AppError`` VALIDATION_ERROR for more than ``MAX_FIELDS``, or if the bytes are not an encoded message."""
     parts = [(0, len(body), descriptor)]
     count = 0
@@ -134,7 +116,7 @@ def _read_size(body: bytes, at: int, wire_type: int) -> tuple[int, int]:
 
 
 @cache
-def _submessages(descriptor: MessageDescriptor) -> Mapping[int, MessageDescriptor]:
+def _submessages(descriptor: Descriptor) -> Mapping[int, Descriptor]:
     return {field.number: field.message_type for field in descriptor.fields if field.message_type is not None}
 
 

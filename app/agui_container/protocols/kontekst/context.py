@@ -1,73 +1,25 @@
-"""The context of a kontekst run in numbers: from the agent's snapshot, or else from the messages of the thread.
+"""The context of a kontekst run in numbers, from the snapshot of an agent that reports its context.
 
 Rule: pure functions. Every sum of kontekst's page holds. The remaining tokens are the size minus the total, and are
 negative if the context is overdrawn. A context whose size is unknown has the largest size that a field can hold,
 because clients read 0 as an exhausted context and divide by it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from ag_ui.core import Message, UserMessage
-
-from agui_container.conversation.tokens import MessageTokenCounter
-from agui_container.ports.records import StoredMessage
-from agui_container.protocol.parser import MESSAGE
 from agui_container.protocols.gen.kontekst import kontekst_pb2 as pb
 
 UNBOUNDED = 2**31 - 1
 """A context budget that no prompt exceeds, and the size of a context that is unknown: the largest ``int32``."""
 
-Row = Mapping[str, Any]
-"""A message as in the value of a ``context.snapshot`` event: ``role``, ``source`` and ``tokens``."""
-
-HISTORY, RUN = "history", "run"
-SOURCES = {RUN: "memory", HISTORY: "history"}
+SOURCES = {"run": "memory", "history": "history"}
 
 ROLES = {"reasoning": "assistant", "developer": "system", "activity": "assistant"}
 """Kontekst's roles for those roles of AG-UI that kontekst does not know."""
 
-COUNTER = MessageTokenCounter()
 
-
-def history_rows(messages: Sequence[StoredMessage]) -> list[Row]:
-    return [_row(MESSAGE.validate_json(message.data), HISTORY) for message in messages]
-
-
-class ThreadCount:
-    """Estimated tokens of a thread, for agents that do not report their context."""
-
-    def __init__(self, history: Sequence[Row] = (), prompt: str = "") -> None:
-        self._rows = list(history)
-        if prompt:
-            self.add(UserMessage(id="", content=prompt))
-
-    def add(self, message: Message) -> None:
-        self._rows.append(_row(message, RUN))
-
-    def snapshot(self) -> pb.ContextSnapshot:
-        """The agent's own instructions and tools are unknown, so they count 0."""
-        parts = {source: [row["tokens"] for row in self._rows if row["source"] == source] for source in SOURCES}
-        history, run = parts[HISTORY], parts[RUN]
-        value = {
-            "contextSize": UNBOUNDED,
-            "systemTokens": 0,
-            "toolTokens": 0,
-            "historyTokens": sum(history),
-            "runTokens": sum(run),
-            "totalTokens": sum(history) + sum(run),
-            "historyMessages": len(history),
-            "runMessages": len(run),
-            "messages": self._rows,
-        }
-        return snapshot(value)
-
-
-def _row(message: Message, source: str) -> Row:
-    return {"role": message.role, "source": source, "tokens": COUNTER.count_message(message).tokens}
-
-
-def snapshot(value: Row) -> pb.ContextSnapshot:
+def snapshot(value: Mapping[str, Any]) -> pb.ContextSnapshot:
     """Translate the value of a ``context.snapshot`` event. Messages that it only counts are one row for each role."""
     size = min(value["contextSize"], UNBOUNDED)
     fixed = value["systemTokens"] + value["toolTokens"] + value["runTokens"]
@@ -100,3 +52,9 @@ def read_snapshot(value: object) -> pb.ContextSnapshot | None:
         return snapshot(value)
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
+
+
+UNKNOWN = pb.ContextSnapshot(
+    context_size=UNBOUNDED, remaining_tokens=UNBOUNDED, history_budget=UNBOUNDED, total_messages=1
+)
+"""The context of an agent that does not report it."""

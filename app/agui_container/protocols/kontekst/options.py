@@ -15,13 +15,12 @@ from agui_container.log_values import mask_passwords
 from agui_container.protocol.parser import AGENT
 
 ASSISTANT = "assistant"
-"""Agent that has a model and reports the tokens of its context."""
+"""Agent that has a model."""
 
 
 class KontekstOptions(Struct, frozen=True):
     """Settings that this protocol reads."""
 
-    agent: str
     agents: Sequence[str]
     agent_references: Mapping[str, str]
     model: str
@@ -57,6 +56,3 @@ class KontekstOptions(Struct, frozen=True):
     def choice(self, name: str) -> dict[str, object]:
         """Return the fields of ``forwardedProps`` that choose the agent of this name, if there is a choice."""
         return {AGENT: name} if self.agents and name in self.agent_references else {}
-
-    def reports_context(self, name: str) -> bool:
-        return self.agent_references.get(name, self.agent_references[self.agent]) == ASSISTANT

@@ -13,7 +13,6 @@ from agui_container.protocols.conversation.loop import ConversationLoop
 from agui_container.protocols.gen.kontekst.kontekst_pb2 import RunCommand, RunEvent, StartRunCommand
 from agui_container.protocols.grpc.call import Call, CallAdmission, method
 from agui_container.protocols.grpc.messages import check_id
-from agui_container.protocols.kontekst.context import Row, history_rows
 from agui_container.protocols.kontekst.options import KontekstOptions
 from agui_container.protocols.kontekst.translator import KontekstTranslator, RunStart
 
@@ -59,22 +58,10 @@ class KontekstService:
         message_id, choice = self._service.new_id(), self._options.choice(start.agent_name)
         if not start.session_id:
             return RunStart(start, message_id, choice)
-        return RunStart(start, message_id, choice, await self._expired(call, start), await self._history(call, start))
+        return RunStart(start, message_id, choice, await self._expired(call, start))
 
     async def _expired(self, call: RunCall, start: StartRunCommand) -> Sequence[ApprovalRequest]:
         """Return the approvals of the thread that have expired while no client waited."""
         waiting = await self._service.threads.waiting(call.caller, start.session_id)
         requests = [approval_request(interrupt.model_dump(by_alias=True)) for interrupt in waiting]
         return expired_requests(requests, time.time())[0]
-
-    async def _history(self, call: RunCall, start: StartRunCommand) -> Sequence[Row]:
-        """Count the messages before the run, if the agent does not report its context."""
-        if self._options.reports_context(start.agent_name):
-            return []
-        try:
-            thread = await self._service.threads.delta(call.caller, start.session_id)
-        except AppError as error:
-            if error.code is not ErrorCode.THREAD_NOT_FOUND:
-                raise
-            return []
-        return await call.translate(thread.size, history_rows, thread.messages)

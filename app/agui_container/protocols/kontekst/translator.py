@@ -14,14 +14,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ag_ui.core import (
     PROTOCOL_VERSION,
-    AssistantMessage,
     Context,
     EventType,
-    FunctionCall,
-    ReasoningMessage,
     RunAgentInput,
-    ToolCall,
-    ToolMessage,
     UserMessage,
 )
 from msgspec import Struct
@@ -38,7 +33,7 @@ from agui_container.protocols.conversation.events import Completed, Event, Faile
 from agui_container.protocols.conversation.pending import Answer, PendingCalls
 from agui_container.protocols.conversation.translator import Cancellation, Opening, Translator
 from agui_container.protocols.gen.kontekst import kontekst_pb2 as pb
-from agui_container.protocols.kontekst.context import UNBOUNDED, Row, ThreadCount, read_snapshot
+from agui_container.protocols.kontekst.context import UNBOUNDED, UNKNOWN, read_snapshot
 
 SNAPSHOT = "context.snapshot"
 
@@ -70,7 +65,6 @@ class RunStart(Struct, frozen=True):
     message_id: str
     choice: Mapping[str, object] = {}
     expired: Sequence[ApprovalRequest] = ()
-    history: Sequence[Row] = ()
 
 
 class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
@@ -86,11 +80,7 @@ class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
         self._reasoning: list[str] = []
         self._last = "", ""
         self._is_in_turn = False
-        self._context: pb.ContextSnapshot | None = None
-        self._count = ThreadCount()
-        """Tokens of the thread, for turns whose context the agent does not report."""
-        self._calls: dict[str, list[str]] = {}
-        """Name and pieces of the arguments of the turn's calls, by call id."""
+        self._context = UNKNOWN
         self._open_calls: set[str] = set()
         """Ids of the turn's calls that have no result yet."""
         self._proposed: dict[str, bool] = {}
@@ -105,7 +95,6 @@ class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
 
     def open(self, request: RunStart) -> Opening[pb.RunEvent]:
         self._hidden = [expired.call_id for expired in request.expired]
-        self._count = ThreadCount(request.history, request.command.prompt)
         started = pb.RunStartedEvent(run_id=self.run_id, session_id=self.session_id, agent_name=self.agent_name)
         return Opening(
             run_input(request, self.session_id, self.run_id),
@@ -127,13 +116,11 @@ class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
             case EventType.TOOL_CALL_START:
                 begun = self._begin_turn()
                 self._open_calls.add(event["toolCallId"])
-                self._calls[event["toolCallId"]] = [event["toolCallName"]]
                 return begun
-            case EventType.TOOL_CALL_ARGS if event["toolCallId"] in self._calls:
-                self._calls[event["toolCallId"]].append(event["delta"])
             case EventType.CUSTOM if event.get("name") == SNAPSHOT:
-                self._context = read_snapshot(event.get("value"))
-                return self._turn_completed() if self._context else []
+                context = read_snapshot(event.get("value"))
+                self._context = context or UNKNOWN
+                return self._turn_completed() if context else []
             case EventType.TOOL_CALL_RESULT if event["toolCallId"] not in self._hidden:
                 return [*self._turn_completed(), *self._call_ended(event)]
             case EventType.RUN_FINISHED:
@@ -208,24 +195,12 @@ class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
             return []
         self._is_in_turn = False
         self._last = content, reasoning = "".join(self._content), "".join(self._reasoning)
-        self._count_turn(content, reasoning)
-        context, self._context = self._context or self._count.snapshot(), None
+        context, self._context = self._context, UNKNOWN
         completed = pb.TurnCompletedEvent(content=content, reasoning=reasoning, context=context)
         return [
             pb.RunEvent(turn_completed=completed),
             pb.RunEvent(context_snapshot=pb.ContextSnapshotEvent(context=context)),
         ]
-
-    def _count_turn(self, content: str, reasoning: str) -> None:
-        calls = [
-            ToolCall(id=call_id, function=FunctionCall(name=name, arguments="".join(arguments)))
-            for call_id, (name, *arguments) in self._calls.items()
-        ]
-        self._calls = {}
-        if reasoning:
-            self._count.add(ReasoningMessage(id="", content=reasoning))
-        if content or calls:
-            self._count.add(AssistantMessage(id="", content=content or None, tool_calls=calls or None))
 
     # --- tools ---
 
@@ -242,8 +217,6 @@ class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
         events = [] if has_failed else self._call_started(call_id)
         events.append(_tool_failed(call_id, text) if has_failed else _tool_completed(call_id, text))
         self._has_open_tools = True
-        if result.get("subagentRunId") is None:
-            self._count.add(ToolMessage(id="", tool_call_id=call_id, content=text))
         self._open_calls.discard(call_id)
         if call_id in self._executing:
             self._executing.remove(call_id)

@@ -40,9 +40,6 @@ ROLES = ("user", "assistant", "system", "tool")
 MAX_HISTORY = 5_000
 """Number of messages, and number of parts, of an earlier conversation."""
 
-MAX_DETAIL = 65_536
-"""Number of characters of a decision's call id that may be JSON."""
-
 
 def json_of(struct: Struct) -> dict[str, Any]:
     """Make whole numbers integers: ``Struct`` has only floats. Raises ``AppError`` for infinite numbers and NaN."""
@@ -68,16 +65,6 @@ def parameters_of(arguments: str) -> dict[str, object]:
     except ValueError:
         return {}
     return parameters if isinstance(parameters, dict) else {}
-
-
-def call_id_in(detail: str) -> str:
-    """Return the id of the call in the detail of an approval, or the whole detail.
-
-    The detail is the id. It was JSON with the id in earlier versions of this server, and clients that were written for
-    them may send that back.
-    """
-    call_id = parameters_of(detail[:MAX_DETAIL]).get("tool_call_id")
-    return call_id if isinstance(call_id, str) else detail
 
 
 def tool_of(schema: pb.ToolSchema) -> Tool:
@@ -217,4 +204,4 @@ def permission_answer(permission: pb.PermissionDecision) -> ApprovalDecision:
     """Raise ``AppError`` VALIDATION_ERROR for edited arguments that are not JSON."""
     verdict = Verdict.APPROVED if permission.approved else Verdict.DENIED
     edited = json_of(permission.modifier) if permission.HasField("modifier") else None
-    return ApprovalDecision(call_id_in(permission.tool_call_id), verdict, edited_arguments=edited)
+    return ApprovalDecision(permission.tool_call_id, verdict, edited_arguments=edited)

@@ -38,16 +38,21 @@ export function Composer() {
   }, [conversation]);
   useEffect(() => grow(area.current), [text]);
 
-  const add = async (chosen: Iterable<File>) => {
+  // A file that is read or uploaded sooner than an earlier one waits for it, so that the order is the person's.
+  const added = useRef(Promise.resolve());
+  const add = (chosen: Iterable<File>) => {
     const files = [...chosen];
     setReading((before) => [...before, ...files]);
-    const { read, refused } = await readFiles(files);
-    if (shown.current !== conversation) return;
-    setReading((before) => before.filter((file) => !files.includes(file)));
-    setAttachments((before) => [...before, ...read]);
-    setRefused((before) => [...before, ...refused]);
+    const result = readFiles(files);
+    added.current = added.current.then(async () => {
+      const { read, refused } = await result;
+      if (shown.current !== conversation) return;
+      setReading((before) => before.filter((file) => !files.includes(file)));
+      setAttachments((before) => [...before, ...read]);
+      setRefused((before) => [...before, ...refused]);
+    });
   };
-  useDroppedFiles((files) => void add(files));
+  useDroppedFiles(add);
 
   const canSend = reading.length === 0 && (text.trim() !== "" || attachments.length > 0);
   const submit = () => {
@@ -102,7 +107,7 @@ export function Composer() {
           const files = event.clipboardData?.files;
           if (files !== undefined && files.length > 0) {
             event.preventDefault();
-            void add(files);
+            add(files);
           }
         }}
         onKeyDown={(event) => {
@@ -120,7 +125,7 @@ export function Composer() {
           multiple
           hidden
           onChange={(event) => {
-            void add(event.currentTarget.files ?? []);
+            add(event.currentTarget.files ?? []);
             event.currentTarget.value = "";
           }}
         />

@@ -96,7 +96,8 @@ PIXEL = base64.b64decode(
 
 PASTE_AND_DROP = """(area) => {
     const pasted = new DataTransfer();
-    pasted.items.add(new File([new Uint8Array([137, 80, 78, 71])], 'dot.png', {type: 'image/png'}));
+    const picture = [new Uint8Array([137, 80, 78, 71]), new Uint8Array(70_000)];  // is uploaded
+    pasted.items.add(new File(picture, 'dot.png', {type: 'image/png'}));
     area.dispatchEvent(new ClipboardEvent('paste', {clipboardData: pasted, bubbles: true}));
     const dropped = new DataTransfer();
     dropped.items.add(new File(['hello'], 'note.txt', {type: 'text/plain'}));
