@@ -30,6 +30,11 @@ def app(user: User, at: int = 0) -> FrameLocator:
     return user.conversation.frame_locator("iframe").nth(at)
 
 
+async def press(shown: FrameLocator, name: str) -> None:
+    """Press a button of an app. A click of the mouse misses it when the page moves the app meanwhile."""
+    await shown.get_by_role("button", name=name, exact=True).dispatch_event("click")
+
+
 def names(words: str, message: ConsoleMessage) -> bool:
     return words in message.text
 
@@ -53,12 +58,15 @@ async def test_a_hostile_app_reaches_nothing_of_the_page_and_no_tool_that_it_may
         user.expect_complaints("")
         reached = await record(user, "spy.example")
         address = user.page.url
-        await user.finishes("call apps_attack {}\ncall apps_show {}")
-        await expect(app(user).locator("pre")).to_contain_text("done: ")
-        await expect(app(user).locator("pre")).to_have_text("origin null, 31 attempts, done: nothing")
+        await user.finishes("call apps_show {}")
+        await expect(app(user).locator("pre")).to_contain_text("result")  # the frame that the hostile app attacks
+        await user.finishes("call apps_attack {}")
+        hostile = app(user, 1)
+        await expect(hostile.locator("pre")).to_contain_text("done: ")
+        await expect(hostile.locator("pre")).to_have_text("origin null, 31 attempts, done: nothing")
         for button, words in (("Submit", "form-action"), ("Leave", "frame-src")):
             async with user.page.expect_console_message(partial(names, words)):
-                await app(user).get_by_role("button", name=button).click()
+                await press(hostile, button)
         assert reached == []
         assert user.page.url.startswith(address)
         await expect(user.items).to_have_count(1)
@@ -76,7 +84,7 @@ async def test_apps_of_a_turn_stay_and_ask_their_server_also_after_a_reload(visi
             order.append("tea" if "tea" in await shown.inner_text() else "milk")
             await expect(shown).to_contain_text(f'input {{"item":"{order[-1]}"}}')
             await expect(shown).to_contain_text(f"result {order[-1]} is shown")
-            await app(user, at).get_by_role("button", name="Refresh").click()
+            await press(app(user, at), "Refresh")
             await expect(shown).to_contain_text("refreshed")
         await user.reads("The result of apps_show is tea is shown")
         await user.page.reload()
@@ -89,29 +97,25 @@ async def test_what_an_app_wants_is_asked_for_and_may_be_refused(visit: Visit, s
     reached = await record(user, "api.example", "shop.example")
     await user.finishes("call apps_show {}")
     shown = app(user).locator("pre")
-
-    async def press(name: str) -> None:
-        await app(user).get_by_role("button", name=name, exact=True).click()
-
-    await press("Fetch")
+    await press(app(user), "Fetch")
     await expect(shown).to_contain_text("answered")
     card = user.page.get_by_role("region", name="Approval of apps_buy")
     for button, read in (("Allow", "milk is bought"), ("Deny", "denied")):
-        await press("Buy")
+        await press(app(user), "Buy")
         await expect(card).to_contain_text("milk")
         await card.get_by_role("button", name=button).click()
         if button == "Deny":
             await card.get_by_role("button", name=button).click()
         await expect(shown).to_contain_text(read)
-    await press("Link")
+    await press(app(user), "Link")
     async with user.page.context.expect_page() as opened:
         await user.press("Open")
     await (await opened.value).close()
     assert reached == ["https://api.example/", "https://shop.example/"]
-    await press("Say")
+    await press(app(user), "Say")
     await user.page.get_by_role("dialog").get_by_role("button", name="Send").click()
     await user.reads("hello world,")
-    await press("Say")
+    await press(app(user), "Say")
     await user.press("Cancel")
     await expect(shown).to_contain_text('{"isError":true}')
     await expect(user.messages).to_have_count(2)
@@ -126,6 +130,6 @@ async def test_published_apps_are_shown_and_clicks_reach_their_servers(visit: Vi
         await expect(budget.locator("body")).to_contain_text("Allocated: $100,000 / $100,000")
         await budget.locator(".slider").first.fill("50")
         await expect(budget.locator("body")).to_contain_text("Allocated: $125,000 / $100,000")
-        await debug.get_by_role("button", name="Call debug-refresh").click()
+        await press(debug, "Call debug-refresh")
         await expect(debug.locator("body")).to_contain_text("server-tool-result")
         await user.page.close()
