@@ -25,7 +25,7 @@ from agui_container.protocol.validator import ProducerRules, RunSequence
 from agui_core.turns import repeated_id, repeated_ids
 
 
-class CallIds(Struct):
+class ThreadCallIds(Struct):
     """Ids of the calls of one run. ``waiting`` are ids of calls of the history that the run may announce again."""
 
     sequence: RunSequence

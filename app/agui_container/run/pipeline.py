@@ -27,7 +27,7 @@ from agui_container.ports.records import Change, StoredMessage
 from agui_container.protocol.encoder import encode_whole
 from agui_container.protocol.grammar import KINDS, TOOL_CALL, EventKind
 from agui_container.protocol.validator import ProducerRules, RunSequence
-from agui_container.run.call_ids import CallIds
+from agui_container.run.call_ids import ThreadCallIds
 from agui_container.run.delta_template import DeltaTemplate
 from agui_container.run.entries import RunEntries
 from agui_container.run.event_log import EventLog
@@ -63,7 +63,7 @@ class EventPipeline:
         self._rules = ProducerRules(run_input.messages, resumed=bool(run_input.resume))
         self._transcript = Transcript(run_input.messages)
         waiting = {call.id for call in unanswered_calls(run_input.messages)} if run_input.resume else set[str]()
-        self._call_ids = CallIds(self._sequence, self._rules, waiting)
+        self._call_ids = ThreadCallIds(self._sequence, self._rules, waiting)
 
     # --- items of agents and tools ---
 

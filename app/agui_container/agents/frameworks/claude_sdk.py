@@ -83,11 +83,11 @@ def wrap(source: ClaudeAgentOptions, name: str) -> AdapterSource:
     if source.can_use_tool is None:
         # The SDK would warn that a rule which allows a tool leaves out a callback, which is ours.
         warnings.simplefilter("ignore", CanUseToolShadowedWarning)
-    sessions = Sessions(source)
+    sessions = ClaudeSessions(source)
     return AdapterSource(sessions.translate, forget=sessions.forget)
 
 
-class Sessions:
+class ClaudeSessions:
     """The sessions of an agent, and the processes that wait for a client."""
 
     def __init__(self, options: ClaudeAgentOptions) -> None:
@@ -137,7 +137,7 @@ class Sessions:
         return replace(self._options, continue_conversation=False, **which)
 
 
-class Call(Struct):
+class ClaudeCall(Struct):
     """A call that waits for the client. Its answer is a result, or a decision if it is a question."""
 
     id: str
@@ -152,7 +152,7 @@ class Process:
     """A process of Claude's command line, from a prompt to the end of its answer."""
 
     def __init__(self) -> None:
-        self.waiting: dict[str, Call] = {}
+        self.waiting: dict[str, ClaudeCall] = {}
         self._client: ClaudeSDKClient | None = None
         self._reader: asyncio.Task[None] | None = None
         self._items: asyncio.Queue[object] = asyncio.Queue()
@@ -217,7 +217,7 @@ class Process:
         """Yield events until the answer ends, or a call waits. Raises ``FrameworkError``."""
         while not self._waits():
             match await self._items.get():
-                case Call(is_of_subagent=True) as call:
+                case ClaudeCall(is_of_subagent=True) as call:
                     self._calls[call.id] = call.name
                     yield ToolCallChunkEvent(tool_call_id=call.id, tool_call_name=call.name, delta=call.arguments)
                 case StreamEvent(parent_tool_use_id=None) as message:
@@ -264,7 +264,7 @@ class Process:
         if (id_, is_question) in self._answers:
             return self._answers[id_, is_question]
         answer = asyncio.get_running_loop().create_future()
-        call = Call(id_, shown_name(name), json.dumps(arguments), is_question, agent is not None, answer)
+        call = ClaudeCall(id_, shown_name(name), json.dumps(arguments), is_question, agent is not None, answer)
         self.waiting[id_] = call
         self._items.put_nowait(call)
         try:
