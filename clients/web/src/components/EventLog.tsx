@@ -94,11 +94,11 @@ async function copyCurl(): Promise<void> {
   const input = JSON.stringify({ ...rest, threadId: FRESH, runId: FRESH, messages });
   const address = quoted(endpoint("invocations"));
   const authorization = token.value === "" ? "" : ' -H "Authorization: Bearer $TOKEN"';
-  const body = quoted(input).replaceAll(FRESH, "copy-'$(date +%s)'");
+  const body = quoted(input).replaceAll(FRESH, "copy-'$(date +%s%N)'");
   await copyText(`curl -N ${address} -H '${SESSION_HEADER}: ${session}'${authorization} -d ${body}`);
 }
 
-/** Stands for an id that the shell makes. */
+/** Stands for an id that the shell makes. Where it has no nanoseconds, runs of one second share it. */
 const FRESH = "\uE000fresh\uE000";
 
 /** One word for a shell. */
