@@ -122,7 +122,6 @@ class Engine:
             only_answers=only_answers,
         )
         self._draining = False
-        self._drain_callbacks: list[Callable[[], None]] = []
         self._opening = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -312,9 +311,6 @@ class Engine:
     def is_draining(self) -> bool:
         return self._draining
 
-    def call_on_drain(self, callback: Callable[[], None]) -> None:
-        self._drain_callbacks.append(callback)
-
     def is_serving(self) -> bool:
         return self.health.ready and not self._draining
 
@@ -322,8 +318,6 @@ class Engine:
         """Refuse new runs and end the open ones after ``grace`` seconds. Does nothing when called again."""
         if not self._draining:
             self._draining = True
-            for callback in self._drain_callbacks:
-                callback()
             await self.registry.drain(grace, lambda: self.describe_failure(shutting_down()))
 
     async def wait_for_readers(self, seconds: float) -> None:
