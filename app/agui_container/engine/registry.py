@@ -248,7 +248,7 @@ class RunRegistry:
         for run in self.open_runs():
             run.refuse(make_error())
         for run in self.lives:
-            run.recorder.drop_backlog(make_error())
+            run.recorder.is_stopping = True
         for task in self.tasks:
             task.cancel()
         await wait_in_turns(self.tasks, UNWIND_SECONDS)
