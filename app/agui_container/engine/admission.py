@@ -22,7 +22,6 @@ from msgspec import structs
 from agui_container.conversation.questions import JOURNAL
 from agui_container.engine.finder import RunFinder
 from agui_container.engine.open_readers import OpenReaders
-from agui_container.engine.quota import Quota
 from agui_container.engine.registry import RunRegistry
 from agui_container.engine.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
 from agui_container.engine.thread_snapshot import ThreadSnapshot, is_connect, snapshot_events
@@ -42,7 +41,6 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.replicas.remote_run import RemoteRun
 from agui_container.run.cluster import LEASE_SECONDS, Cluster
 from agui_container.run.entries import EditedTurns, answers_in, entry_notes, remove_edited_turns
-from agui_container.run.event_log import LogMemory
 from agui_container.run.life import RunPhase
 from agui_container.run.merged_input import merge_in_turn
 from agui_container.run.outcome import CancelReason
@@ -78,8 +76,6 @@ class Admission:
         registry: RunRegistry,
         runs: RunFinder,
         readers: OpenReaders,
-        log_memory: LogMemory,
-        quota: Quota,
         register: Register,
         *,
         only_answers: bool,
@@ -89,8 +85,6 @@ class Admission:
         self._registry = registry
         self._runs = runs
         self._readers = readers
-        self._log_memory = log_memory
-        self._quota = quota
         self._register = register
         self._only_answers = only_answers
 
@@ -177,7 +171,7 @@ class Admission:
         interrupts = await self._runs.waiting(run.ctx.caller, run.key.thread_id)
         now_ms = int(self._cluster.clock.time() * 1000)
         events = snapshot_events(run_input, run.ctx.caller, thread, interrupts, now_ms)
-        return ThreadSnapshot(run.key, events, self._registry.flusher, self._log_memory)
+        return ThreadSnapshot(run.key, events, self._registry.flusher, self._registry.quota.log_memory)
 
     async def _check_tokens(self, run: Run) -> None:
         """Check the tokens of the owner's day. A retry joins its run, and one that only cancels questions may begin."""
@@ -188,7 +182,7 @@ class Admission:
         if used.tokens >= most:
             if (known := await store.run(run.key)) is not None:
                 raise RunAlreadyStored(known)
-            raise self._quota.token_refusal(used, most, run.ctx.caller.identity)
+            raise self._registry.quota.token_refusal(used, most, run.ctx.caller.identity)
 
     # --- the thread -------------------------------------------------------------------------------------------------
 

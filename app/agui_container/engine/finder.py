@@ -10,7 +10,7 @@ from ag_ui.core import Interrupt, RunAgentInput
 from agui_container.engine.registry import RunRegistry
 from agui_container.engine.repeated_inputs import interrupts_of, is_answer, is_derived_run
 from agui_container.engine.views import View, run_view
-from agui_container.ports import Caller, Clock
+from agui_container.ports import Caller
 from agui_container.ports.records import RunKey, RunRecord, RunStatus, ThreadKey
 from agui_container.ports.store import PAGE, RunQuery, store_errors_as_app_errors
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -28,13 +28,12 @@ class RunFinder:
         self,
         registry: RunRegistry,
         cluster: Cluster,
-        clock: Clock,
         cancel_questions: Callable[[Caller, str, Sequence[Interrupt]], Awaitable[None]],
     ) -> None:
         self._cancel_questions = cancel_questions
         self._registry = registry
         self._cluster = cluster
-        self._clock = clock
+        self._clock = cluster.clock
 
     def find_local(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run | None:
         """Return the run if it is in this process.

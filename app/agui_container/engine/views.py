@@ -28,24 +28,27 @@ FEEDBACK = "feedback"
 
 def run_view(run: Run | RunRecord, now: float) -> View:
     """Return a run of this process or a stored one, whose ``tokens`` and ``readers`` are a few seconds old."""
-    is_local = isinstance(run, Run)
-    usage = run.ctx.usage if is_local else USAGE.validate_json(run.usage or b"[]")
-    view: View = {
+    readers: int | None
+    if isinstance(run, Run):
+        events, usage, readers = len(run.log), run.ctx.usage, run.readers.count()
+    else:
+        events, usage = run.last_seq, USAGE.validate_json(run.usage or b"[]")
+        readers = run.readers if run.is_open else None
+    optional: View = {
+        "readers": readers,
+        "error": None if run.error is None else from_json(run.error),
+        "endedAt": run.ended_at,
+    }
+    return {
         "runId": run.key.run_id,
         "threadId": run.key.thread_id,
         "status": run.status,
         "startedAt": run.started_at,
         "seconds": duration(run.started_at, run.ended_at, now),
-        "events": len(run.log) if is_local else run.last_seq,
+        "events": events,
         "tokens": count_tokens(usage),
+        **without_none(optional),
     }
-    if is_local or run.is_open:
-        view["readers"] = run.readers.count() if is_local else run.readers
-    if run.error is not None:
-        view["error"] = from_json(run.error)
-    if run.ended_at is not None:
-        view["endedAt"] = run.ended_at
-    return view
 
 
 def duration(started_at: float, ended_at: float | None, now: float) -> float:
