@@ -365,8 +365,8 @@ async def _refuse_path(request: Request) -> Response:
 def refusal(error: AppError, request: HTTPConnection) -> Response:
     """Return an error in Roboto's form. The client raises the exception of the status in the error table."""
     logger.info("request refused %s", format_fields({"code": error.code, "message": error.message}))
-    name = CLASSES.get(error.spec.http, "RobotoInternalException")
-    response = _response(request, to_json({"error": {"error_code": name, "message": error.message}}), error.spec.http)
+    name = CLASSES.get(error.code.http, "RobotoInternalException")
+    response = _response(request, to_json({"error": {"error_code": name, "message": error.message}}), error.code.http)
     if error.wait_seconds is not None:
         response.headers["Retry-After"] = str(error.wait_seconds)
     return response
