@@ -290,7 +290,6 @@ def build_service(settings: Settings, agent_object: object = None) -> Engine:
             run_timeout=settings.run_timeout,
             identity_limits=read_identity_limits(settings.caller_limits),
         ),
-        clock,
         cluster,
         tools={tool.spec.name: tool for tool in factory.tools},
         capabilities=build_capabilities(agent, settings, has_files=file_store is not None),

@@ -53,7 +53,7 @@ def test_building_the_server_makes_no_id_and_reads_no_clock() -> None:
 
     agent = as_agent(brief, "agent")
     cluster = Cluster(MemoryStore(), MemoryBus(), NoClock(), durable=False, new_id=no_id)
-    service = Engine(agent, Policy(), NoClock(), cluster, tools={}, capabilities=AgentCapabilities(), new_id=no_id)
+    service = Engine(agent, Policy(), cluster, tools={}, capabilities=AgentCapabilities(), new_id=no_id)
     assert build_app(Settings(), service).state.service is service
     assert not service.health.ready
 
@@ -68,7 +68,6 @@ async def test_the_resources_of_the_agents_parts_are_released_when_the_service_c
     service = Engine(
         as_agent(brief, "agent"),
         Policy(),
-        FakeClock(),
         cluster,
         tools={},
         capabilities=AgentCapabilities(),

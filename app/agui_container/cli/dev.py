@@ -35,7 +35,7 @@ from agui_container.cli.local_server import listen, local_app, local_server, ref
 from agui_container.cli.options import agent_argument, config_option, host_option, port_option
 from agui_container.cli.project import load_error_text, project_store, with_traceback
 from agui_container.cli.serve import make_current_folder_importable
-from agui_container.protocol.errors import ERRORS, AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.server.run import page_host, run_server
 from agui_container.settings import Settings, SettingsError
 from agui_container.settings_sources import CONFIG_FILE, load_with_origins
@@ -182,7 +182,7 @@ def describe_dev_failure(changed: Changed, error: BaseException) -> AppError:
 
 def show_load_error(error: Exception, *, sockets: list[socket.socket]) -> None:
     """Answer every request with the error until SIGTERM: a browser by a page, a client by RUN_ERROR."""
-    text, status = load_error_text(error), ERRORS[ErrorCode.INTERNAL_ERROR].http
+    text, status = load_error_text(error), ErrorCode.INTERNAL_ERROR.http
 
     async def answer(request: Request) -> Response:
         if "text/html" in request.headers.get("accept", ""):

@@ -59,7 +59,7 @@ class OwnPagesOnly:
             if scope["type"] != "lifespan":
                 OWN_PAGES.check(HTTPConnection(scope).headers.items(), scope)
         except AppError as error:
-            response = refusal(error.code, error.message, error.spec.http)
+            response = refusal(error.code, error.message, error.code.http)
             await send_refusal(error, response, scope, receive, send)
         else:
             await self._app(scope, receive, send)

@@ -25,14 +25,14 @@ from agui_container.engine.registry import RunRegistry
 from agui_container.engine.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
 from agui_container.engine.run_services import RunServices
 from agui_container.engine.threads import ThreadCommands
-from agui_container.ports import LOG_FIELDS, Agent, Caller, Clock, RunContext, RunState, ThreadCleanup, Tool
+from agui_container.ports import LOG_FIELDS, Agent, Caller, RunContext, RunState, ThreadCleanup, Tool
 from agui_container.ports.files import FileStore
 from agui_container.ports.records import RunKey, RunRecord
 from agui_container.protocol.app_request import AppRequest, read_app_request
 from agui_container.protocol.errors import AppError, shutting_down
 from agui_container.replicas.leases import Leases
 from agui_container.run.cluster import Cluster
-from agui_container.run.event_log import EventLog, LogMemory
+from agui_container.run.event_log import EventLog
 from agui_container.run.life import RunPhase
 from agui_container.run.pipeline import EventPipeline
 from agui_container.run.policy import NO_CONDITION, OnBusy, Policy, ThreadCondition
@@ -71,7 +71,6 @@ class Engine:
         self,
         agent: Agent,
         policy: Policy,
-        clock: Clock,
         cluster: Cluster,
         *,
         tools: Mapping[str, Tool],
@@ -86,7 +85,7 @@ class Engine:
         answer_app: AnswerApp = no_server,
     ) -> None:
         self.capabilities = capabilities
-        self.health = Health(clock, has_other_work)
+        self.health = Health(cluster.clock, has_other_work)
         self.cluster = cluster
         self.new_id = new_id
         self.describe_failure: Callable[[BaseException], AppError] = describe_failure
@@ -96,33 +95,19 @@ class Engine:
         self._closing: asyncio.Task[None] | None = None
         self._name_of = name_of
         self._policy = policy
-        self.clock = clock
+        self.clock = cluster.clock
         self._tools = tools
-        self.quota = Quota(policy.limits, policy.identity_limits, clock)
-        self._log_memory = LogMemory(
-            policy.limits.run_bytes,
-            policy.limits.all_bytes,
-            partial(self.quota.refusal, Limit.LOG_BYTES, policy.limits.all_bytes),
-        )
+        self.quota = Quota(policy.limits, policy.identity_limits, cluster.clock)
         self.registry = RunRegistry(policy.limits, self.quota, self.health)
         self.readers = OpenReaders(self.registry)
         self.leases = Leases(cluster, self.registry.by_key, self.registry.release_unread)
-        self.runs = RunFinder(self.registry, cluster, clock, self._cancel_questions)
-        self.files = Files(files, cluster.store, clock, new_id)
+        self.runs = RunFinder(self.registry, cluster, self._cancel_questions)
+        self.files = Files(files, cluster.store, cluster.clock, new_id)
         self.threads = ThreadCommands(cluster, new_id, self.runs, self.files, thread_cleanup)
         self.admission = Admission(
-            agent,
-            cluster,
-            self.registry,
-            self.runs,
-            self.readers,
-            self._log_memory,
-            self.quota,
-            self._find_or_register,
-            only_answers=only_answers,
+            agent, cluster, self.registry, self.runs, self.readers, self._find_or_register, only_answers=only_answers
         )
         self._draining = False
-        self._drain_callbacks: list[Callable[[], None]] = []
         self._opening = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -197,7 +182,7 @@ class Engine:
     def _run_app(self, request: AppRequest, run_input: RunAgentInput, caller: Caller) -> AppRun:
         if self._draining:
             raise shutting_down()
-        log = EventLog(run_input.run_id, self._log_memory, self.registry.flusher)
+        log = EventLog(run_input.run_id, self.quota.log_memory, self.registry.flusher)
         ctx = RunContext(
             thread_id=run_input.thread_id,
             run_id=run_input.run_id,
@@ -219,7 +204,7 @@ class Engine:
     def _run(self, key: RunKey, run_input: RunAgentInput, caller: Caller, origin: RunOrigin) -> Run:
         recorder = RunRecorder(self.cluster, key)
         on_flush = recorder.notify if self.cluster.durable else None
-        log = EventLog(key.run_id, self._log_memory, self.registry.flusher, on_flush)
+        log = EventLog(key.run_id, self.quota.log_memory, self.registry.flusher, on_flush)
         pipeline = EventPipeline(self.new_id, log)
         services = RunServices(pipeline, log, self.registry)
         ctx = RunContext(
@@ -305,15 +290,12 @@ class Engine:
             readers=self.readers.open_count,
             reader_lag=self.readers.longest_lag,
             events=self.registry.flusher.event_count,
-            limits={Limit.RUNS: self.quota.open_runs, Limit.LOG_BYTES: self._log_memory.used},
+            limits={Limit.RUNS: self.quota.open_runs, Limit.LOG_BYTES: self.quota.log_memory.used},
         )
 
     @property
     def is_draining(self) -> bool:
         return self._draining
-
-    def call_on_drain(self, callback: Callable[[], None]) -> None:
-        self._drain_callbacks.append(callback)
 
     def is_serving(self) -> bool:
         return self.health.ready and not self._draining
@@ -322,8 +304,6 @@ class Engine:
         """Refuse new runs and end the open ones after ``grace`` seconds. Does nothing when called again."""
         if not self._draining:
             self._draining = True
-            for callback in self._drain_callbacks:
-                callback()
             await self.registry.drain(grace, lambda: self.describe_failure(shutting_down()))
 
     async def wait_for_readers(self, seconds: float) -> None:

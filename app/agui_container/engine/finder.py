@@ -9,8 +9,8 @@ from ag_ui.core import Interrupt, RunAgentInput
 
 from agui_container.engine.registry import RunRegistry
 from agui_container.engine.repeated_inputs import interrupts_of, is_answer, is_derived_run
-from agui_container.engine.views import View, run_view, stored_run_view
-from agui_container.ports import Caller, Clock
+from agui_container.engine.views import View, run_view
+from agui_container.ports import Caller
 from agui_container.ports.records import RunKey, RunRecord, RunStatus, ThreadKey
 from agui_container.ports.store import PAGE, RunQuery, store_errors_as_app_errors
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -28,13 +28,12 @@ class RunFinder:
         self,
         registry: RunRegistry,
         cluster: Cluster,
-        clock: Clock,
         cancel_questions: Callable[[Caller, str, Sequence[Interrupt]], Awaitable[None]],
     ) -> None:
         self._cancel_questions = cancel_questions
         self._registry = registry
         self._cluster = cluster
-        self._clock = clock
+        self._clock = cluster.clock
 
     def find_local(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run | None:
         """Return the run if it is in this process.
@@ -81,8 +80,7 @@ class RunFinder:
 
     async def find(self, caller: Caller, thread_id: str | None, run_id: str | None) -> View:
         """Return the view of a run, by its id, or of a thread's active or latest run. Raises as ``find_stored``."""
-        now, run = self._clock.time(), await self.find_any(caller, thread_id, run_id)
-        return run_view(run, now) if isinstance(run, Run) else stored_run_view(run, now)
+        return run_view(await self.find_any(caller, thread_id, run_id), self._clock.time())
 
     async def find_any(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run | RunRecord:
         """Return the run of this process, or its record. Raises as ``find_stored``.
@@ -156,11 +154,10 @@ class RunFinder:
             return view
         if isinstance(run, Run):
             run.cancel(CancelReason.CALLER)
-            return run_view(run, self._clock.time())
-        if run.is_open:
+        elif run.is_open:
             with store_errors_as_app_errors():
                 await self._cluster.cancel(run)
-        return stored_run_view(run, self._clock.time())
+        return run_view(run, self._clock.time())
 
     def _admitting(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run | None:
         """Return the run that is being admitted on a thread without open runs, for a cancel without a run id."""
@@ -178,9 +175,7 @@ class RunFinder:
         if not waiting:
             return None
         await self._cancel_questions(caller, run.key.thread_id, waiting)
-        now = self._clock.time()
-        view = run_view(run, now) if isinstance(run, Run) else stored_run_view(run, now)
-        return {**view, "status": RunStatus.CANCELLED.value}
+        return {**run_view(run, self._clock.time()), "status": RunStatus.CANCELLED.value}
 
     async def cancel_all(self, caller: Caller, thread_id: str) -> bool:
         """Cancel the open runs of a thread on all replicas, the waiting ones first. Return False if there are none."""
@@ -211,7 +206,7 @@ class RunFinder:
             stored = {record.key: record async for record in self._recent_records(caller.owner)}
         by_key = {run.key: run for run in local if run.key not in stored or not self.is_unclaimed(run)}
         runs: Sequence[Run | RunRecord] = sorted((stored | by_key).values(), key=lambda it: it.started_at, reverse=True)
-        return [run_view(it, now) if isinstance(it, Run) else stored_run_view(it, now) for it in runs]
+        return [run_view(it, now) for it in runs]
 
     def _recent_runs(self, owner: str) -> Iterator[Run]:
         ended = 0

@@ -43,7 +43,7 @@ class RunRegistry:
         self.flusher = Flusher()
         self.scheduler = FairScheduler()
         self._limits = limits
-        self._quota = quota
+        self.quota = quota
         self._health = health
         self.queues: dict[ThreadKey, list[Run]] = {}
         """Runs by thread: the active one, then those that wait for it. A run that has ended while it waited stays,
@@ -116,7 +116,7 @@ class RunRegistry:
         """
         if len(self.queues.get(run.thread, ())) - len(to_cancel) > self._limits.queued_runs:
             raise AppError(ErrorCode.THREAD_BUSY, "Too many runs are waiting on this thread.")
-        self._quota.take(run.ctx.caller.identity, [other.ctx.caller.identity for other in to_cancel])
+        self.quota.take(run.ctx.caller.identity, [other.ctx.caller.identity for other in to_cancel])
         for other in reversed(to_cancel):
             other.cancel(CancelReason.NEW_RUN)
         queue = self.queues.setdefault(run.thread, [])
@@ -135,7 +135,7 @@ class RunRegistry:
         """
         queue = self.queues.get(run.thread, [])
         if run in queue:
-            self._quota.release(run.ctx.caller.identity)
+            self.quota.release(run.ctx.caller.identity)
             if run is queue[0] or run.life.is_dropped:
                 self._leave_queue(run)
         if run.life.is_dropped:
@@ -248,7 +248,7 @@ class RunRegistry:
         for run in self.open_runs():
             run.refuse(make_error())
         for run in self.lives:
-            run.recorder.drop_backlog(make_error())
+            run.recorder.is_stopping = True
         for task in self.tasks:
             task.cancel()
         await wait_in_turns(self.tasks, UNWIND_SECONDS)

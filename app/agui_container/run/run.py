@@ -16,7 +16,7 @@ from msgspec import Struct
 from agui_container.log_values import FACTS, format_fields
 from agui_container.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer, interrupts_of
 from agui_container.ports.agent import maybe_aclosing
-from agui_container.ports.records import RunRecord, RunStatus, StoreWarning
+from agui_container.ports.records import RunRecord, RunStatus, StoreWarning, ThreadKey
 from agui_container.protocol.encoder import encode, encode_whole
 from agui_container.protocol.errors import AppError, run_error
 from agui_container.protocol.token_usage import count_tokens
@@ -93,7 +93,6 @@ class Run:
         """Fingerprint of the messages of the input. None if any input with these ids is a retry."""
         self.ctx = ctx
         self.key = recorder.key
-        self.thread = recorder.thread
         self.log = log
         self.started_at = clock.time()
         self.ended_at: float | None = None
@@ -112,7 +111,6 @@ class Run:
         self.turn: asyncio.Event | None = None
         """Set when the run is the first one in the queue of its thread. None if it was from the beginning."""
         self._ended_as: RunStatus | None = None
-        self._parent_run_id = run_input.parent_run_id
         self._clock = clock
         self._on_end = on_end
         self._agent_name = agent_name
@@ -121,9 +119,13 @@ class Run:
         self._task: asyncio.Task[None] | None = None
         self._timer: Timer | None = None
         self._trace = RunTrace()
-        self._has_absorbed_start, self._opening_events = False, 0
+        self._opening_events = 0
 
     # --- beginning ---
+
+    @property
+    def thread(self) -> ThreadKey:
+        return self.recorder.thread
 
     @property
     def pending_input(self) -> RunAgentInput:
@@ -257,13 +259,13 @@ class Run:
 
     def _send_started(self, run_input: RunAgentInput) -> None:
         self._pipeline.start_from(run_input)
-        self._pipeline.write(start_event(self.key, self._parent_run_id, self._now_ms()))
+        self._pipeline.write(start_event(self.key, run_input.parent_run_id, self._now_ms()))
 
     def _absorb_start(self) -> None:
         """Drop a RUN_STARTED that the agent sends first, because the engine has sent one already."""
-        if self._has_absorbed_start or len(self.log) > self._opening_events:
+        if len(self.log) > self._opening_events:
             raise IllegalEvent("RUN_STARTED inside an active run")
-        self._has_absorbed_start = True
+        self._opening_events = -1  # a second one is illegal
 
     # --- ends ---
 

@@ -36,7 +36,7 @@ def error_response(error: AppError, request: HTTPConnection, *, status: int | No
     if error.wait_seconds is not None:
         headers["Retry-After"] = str(error.wait_seconds)
     body = sse_error_frame(encode(run_error(error, request_id)))
-    http_status = request.state.refused_status or status or error.spec.http
+    http_status = request.state.refused_status or status or error.code.http
     return Response(body, http_status, headers, media_type=EVENT_STREAM)
 
 
@@ -45,7 +45,7 @@ async def send_refusal(error: AppError, response: Response, scope: Scope, receiv
     if scope["type"] == "http" or DENIAL_EXTENSION in scope.get("extensions", {}):
         await response(scope, receive, send)
     else:
-        await send({"type": "websocket.close", "code": error.spec.ws_close, "reason": error.code})
+        await send({"type": "websocket.close", "code": error.code.ws_close, "reason": error.code})
 
 
 async def on_app_error(request: Request, error: Exception) -> Response:

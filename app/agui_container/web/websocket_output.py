@@ -90,7 +90,7 @@ class FrameWriter:
                 **ids,
                 code=error.code,
                 message=error.message,
-                retryable=error.spec.is_retryable,
+                retryable=error.code.is_retryable,
                 retryAfter=error.wait_seconds,
                 requestId=self._caller.request_id,
             )
@@ -98,7 +98,7 @@ class FrameWriter:
     async def close(self, error: AppError) -> None:
         await self.send_error(error)
         if not self.has_left:
-            await self._websocket.close(error.spec.ws_close, error.code)
+            await self._websocket.close(error.code.ws_close, error.code)
 
     async def _send(self, frame: str) -> None:
         async with self._lock:

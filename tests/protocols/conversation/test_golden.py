@@ -24,8 +24,8 @@ from agui_container.protocols.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
 from agui_container.protocols.kontekst.translator import KontekstTranslator
 from agui_container.protocols.roboto.messages import session_messages
-from agui_container.protocols.roboto.records import Notes, ToolSpec
-from agui_container.protocols.roboto.views import SHOWN, LiveMessages
+from agui_container.protocols.roboto.requests import Facts, ToolSpec
+from agui_container.protocols.roboto.turns import SHOWN, LiveMessages
 from agui_container.protocols.roz.client_tools import tools_by_name
 from agui_container.protocols.roz.options import PermissionRule, RozWire
 from agui_container.protocols.roz.server_messages import RozEncoder
@@ -107,8 +107,8 @@ def roboto_messages(runs: Iterable[Json]) -> list[Json]:
         for event in [*run["events"], *results]:
             if EventType(event["type"]) in SHOWN:
                 live.feed(json.dumps(event).encode())
-    notes = Notes(tools=[ToolSpec(name=CLIENT_TOOL)])
-    rows = [it.json() for it in session_messages(live.messages, notes, 0.0)]
+    facts = Facts(tools=[ToolSpec(name=CLIENT_TOOL)])
+    rows = [it.json() for it in session_messages(live.messages, facts, 0.0)]
     return [{name: value for name, value in row.items() if name != "created"} for row in rows]
 
 

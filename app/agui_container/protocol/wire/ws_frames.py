@@ -1,18 +1,14 @@
 """WebSocket frames: one event per frame, with adjacent deltas of one stream merged into one event.
 
-Rule: no text is lost, and JSON is parsed only if necessary. The encoder writes the text of a delta as the last field.
-Two deltas with equal bytes before the text belong to one stream, and their texts are joined as encoded bytes. A delta
-in another form (unknown fields, classes outside ``ag_ui.core``, ids with escapes) is parsed and encoded in this form.
+Rule: no text is lost. Deltas belong to one stream if all their fields but ``delta`` and ``timestamp`` are equal.
 
 Source: AgentCore's limits for WebSocket frames (docs/architecture.md).
 """
 
-import json
-import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from ag_ui.core import EventType
+from pydantic_core import from_json, to_json
 
 from agui_container.protocol.wire.envelope import Envelope
 
@@ -25,22 +21,8 @@ DELTA_TYPES = frozenset(
 SIDE_FIELDS = {"metadata", "rawEvent"}
 """Fields that describe a single delta. A delta with one of them is not merged."""
 
-KEY = b',"delta":"'
-"""Bytes before the text. They cannot occur inside a string, because a quote in a string is escaped."""
-
-END = b'"}'
-PLAIN = re.compile(rb'({"type":"[A-Z_]+")(?:,"timestamp":-?\d+)?((?:,"(?!metadata"|rawEvent")\w+":"[^"\\]*")*)')
-"""The fields before the text, if their values have no escapes. The two groups omit the timestamp."""
-
-HAS_SIDE_FIELD = re.compile(PLAIN.pattern + rb',"(?:metadata|rawEvent)":')
-
-
-class FrameDelta(NamedTuple):
-    """Parts of an encoded delta: ``head``, text, ``END``. Deltas with an equal ``stream`` may be merged."""
-
-    stream: bytes
-    head: bytes
-    text: bytes
+Stream = list[tuple[str, object]]
+"""The fields that the deltas of one stream have in common."""
 
 
 def make_frames(envelopes: Sequence[Envelope], *, with_seq: bool) -> list[str]:
@@ -51,70 +33,40 @@ def make_frames(envelopes: Sequence[Envelope], *, with_seq: bool) -> list[str]:
 
 def _merge(envelopes: Sequence[Envelope]) -> Iterator[tuple[bytes, int]]:
     group: list[Envelope] = []
-    first: FrameDelta | None = None
-    texts: list[bytes] = []
+    texts: list[str] = []
+    stream: Stream | None = None
     size = 0
     for envelope in envelopes:
-        text = _continuation_text(first, envelope) if first else None
-        if text is None or size + len(text) > MERGED_BYTES:
+        next_stream, text = _read_delta(envelope)
+        added = len(to_json(text)) - len(b'""')
+        if next_stream is None or next_stream != stream or size + added > MERGED_BYTES:
             if group:
-                yield _join(group, first, texts)
-            first = _parse_delta(envelope)
-            group, texts, size = [], [], len(envelope.data)
-        else:
-            texts.append(text)
-            size += len(text)
+                yield _join(group, texts)
+            group, texts, stream, size = [], [], next_stream, len(envelope.data) - added
         group.append(envelope)
-    yield _join(group, first, texts)
+        texts.append(text)
+        size += added
+    yield _join(group, texts)
 
 
-def _join(group: Sequence[Envelope], first: FrameDelta | None, texts: Sequence[bytes]) -> tuple[bytes, int]:
-    data = b"".join((first.head, first.text, *texts, END)) if first and texts else group[0].data
-    return data, group[-1].seq
-
-
-def _continuation_text(first: FrameDelta, envelope: Envelope) -> bytes | None:
-    """Return the text if the envelope is a delta of the same stream as ``first``, else None."""
-    text = _trailing_text(envelope.data, first.head) if envelope.data.startswith(first.head) else None
-    if text is not None:
-        return text
-    delta = _parse_delta(envelope)
-    return delta.text if delta and delta.stream == first.stream else None
-
-
-def _parse_delta(envelope: Envelope) -> FrameDelta | None:
+def _read_delta(envelope: Envelope) -> tuple[Stream | None, str]:
+    """Return the stream and the text of a delta. The stream of an event that cannot be merged is None."""
     if envelope.type not in DELTA_TYPES:
-        return None
-    opening, key, _ = envelope.data.partition(KEY)
-    fields, text = PLAIN.fullmatch(opening), _trailing_text(envelope.data, opening + key)
-    if fields and text is not None:
-        return FrameDelta(fields[1] + fields[2], opening + key, text)
-    return None if HAS_SIDE_FIELD.match(opening) else _parse(envelope.data)
-
-
-def _trailing_text(data: bytes, head: bytes) -> bytes | None:
-    """Return the text after ``head`` if it is the last field, else None. A further field would add a bare quote."""
-    text = data[len(head) : -len(END)]
-    return text if data.endswith(END) and text.count(b'"') == text.count(rb"\"") else None
-
-
-def _parse(data: bytes) -> FrameDelta | None:
-    event: dict[str, object] = json.loads(data)
-    if event.keys() & SIDE_FIELDS:
-        return None
-    text = _json(event.pop("delta"))[1:-1]
-    head = _json(event)[:-1] + KEY
+        return None, ""
+    event: dict[str, object] = from_json(envelope.data)
+    text = str(event.pop("delta"))
     event.pop("timestamp", None)
-    return FrameDelta(_json(event)[:-1], head, text)
+    return None if event.keys() & SIDE_FIELDS else list(event.items()), text
+
+
+def _join(group: Sequence[Envelope], texts: Sequence[str]) -> tuple[bytes, int]:
+    first, last = group[0], group[-1]
+    return first.data if first is last else to_json({**from_json(first.data), "delta": "".join(texts)}), last.seq
 
 
 def _add_seq(data: bytes, seq: int) -> bytes:
     if b'"metadata":' not in data:
         return b'%b,"metadata":{"seq":%d}}' % (data[:-1], seq)
-    event: dict[str, object] = json.loads(data)
+    event: dict[str, object] = from_json(data)
     metadata = event.get("metadata")
-    return _json(event | {"metadata": {**(metadata if isinstance(metadata, dict) else {}), "seq": seq}})
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return to_json(event | {"metadata": {**(metadata if isinstance(metadata, dict) else {}), "seq": seq}})

@@ -142,7 +142,7 @@ class RozEncoder:
 
     def session_rejected(self, error: AppError) -> Responses:
         """Report a failed request or turn. The session continues."""
-        code, is_retryable = error.code.value, error.spec.is_retryable
+        code, is_retryable = error.code.value, error.code.is_retryable
         rejected = pb.SessionRejectedPayload(code=code, message=error.message, retryable=is_retryable)
         return self.encode(rejected, error_response(error))
 
@@ -219,5 +219,5 @@ class RozEncoder:
 
 
 def error_response(error: AppError) -> pb.SessionResponse:
-    code, is_retryable = error.code.value, error.spec.is_retryable
+    code, is_retryable = error.code.value, error.code.is_retryable
     return pb.SessionResponse(error=pb.SessionError(code=code, message=error.message, retryable=is_retryable))
