@@ -1,14 +1,15 @@
-"""What becomes of a run input: it is refused, another run is read in its place, or it begins.
+"""What becomes of a run input: it is refused, another run is read in its place, or it starts.
 
 Rule: everything is decided in the task of the run, whose request waits for the outcome. So a run can be found, read
 and cancelled at any time.
 
 | outcome | if | the client reads |
 |---|---|---|
+| join | this process has a run with these ids, and it is open or ``resume`` is absent | that run |
 | continue | ``resume`` answers the known run with these ids | a run under a derived id |
 | attach | the store has a run with these ids | that run |
 | show | there is none, the input has no new messages, and the thread has some | the thread, as a run |
-| begin | otherwise, if the condition holds | the run |
+| start | otherwise, if the condition holds | the run |
 """
 
 import asyncio
@@ -40,16 +41,15 @@ from agui_container.ports.store import (
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.replicas.remote_run import RemoteRun
 from agui_container.run.cluster import LEASE_SECONDS, Cluster
+from agui_container.run.endings import CancelReason, start_failed_error
 from agui_container.run.entries import EditedTurns, answers_in, entry_notes, remove_edited_turns
 from agui_container.run.life import RunPhase
 from agui_container.run.merged_input import merge_in_turn
-from agui_container.run.outcome import CancelReason
 from agui_container.run.policy import NO_CONDITION, OnBusy, ThreadCondition
 from agui_container.run.questions import questions_in
 from agui_container.run.recorder import thread_deleted
 from agui_container.run.run import Run, RunOrigin
 from agui_container.run.subscription import Readable
-from agui_container.run.terminal_events import start_failed_error
 from agui_container.threads import offload_if_large
 
 logger = logging.getLogger(__name__)

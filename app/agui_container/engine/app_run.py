@@ -18,12 +18,12 @@ from ag_ui.core import (
 
 from agui_container.ports import RunContext, RunInterrupted
 from agui_container.ports.records import RunKey
-from agui_container.protocol.app_request import AppRequest
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, run_error, shutting_down
+from agui_container.protocol.parser import AppRequest
+from agui_container.run.endings import describe_failure, start_event
 from agui_container.run.event_log import EventLog, LocalSubscription
 from agui_container.run.subscription import OnClose, Subscription
-from agui_container.run.terminal_events import describe_failure, start_event
 
 logger = logging.getLogger(__name__)
 

@@ -17,21 +17,20 @@ from agui_container.engine.admission import Admission
 from agui_container.engine.app_run import AnswerApp, AppRun, no_server
 from agui_container.engine.files import Files
 from agui_container.engine.finder import RunFinder
-from agui_container.engine.health import Health
-from agui_container.engine.loop_monitor import LoopMonitor
+from agui_container.engine.health import Health, LoopMonitor
 from agui_container.engine.open_readers import OpenReaders
 from agui_container.engine.quota import Limit, Quota
 from agui_container.engine.registry import RunRegistry
 from agui_container.engine.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
-from agui_container.engine.run_services import RunServices
 from agui_container.engine.threads import ThreadCommands
-from agui_container.ports import LOG_FIELDS, Agent, Caller, RunContext, RunState, ThreadCleanup, Tool
+from agui_container.ports import LOG_FIELDS, Agent, Caller, Item, RunContext, RunState, ThreadCleanup, Tool
 from agui_container.ports.files import FileStore
 from agui_container.ports.records import RunKey, RunRecord
-from agui_container.protocol.app_request import AppRequest, read_app_request
 from agui_container.protocol.errors import AppError, shutting_down
+from agui_container.protocol.parser import AppRequest, read_app_request
 from agui_container.replicas.leases import Leases
 from agui_container.run.cluster import Cluster
+from agui_container.run.endings import describe_failure
 from agui_container.run.event_log import EventLog
 from agui_container.run.life import RunPhase
 from agui_container.run.pipeline import EventPipeline
@@ -39,9 +38,8 @@ from agui_container.run.policy import NO_CONDITION, OnBusy, Policy, ThreadCondit
 from agui_container.run.recorder import RunRecorder
 from agui_container.run.run import Run, RunOrigin
 from agui_container.run.subscription import Readable, Subscription
-from agui_container.run.terminal_events import describe_failure
 from agui_container.telemetry import Readings, observe_engine
-from agui_container.threads import offload_if_large
+from agui_container.threads import LoopBridge, offload_if_large
 
 logger = logging.getLogger(__name__)
 
@@ -278,7 +276,7 @@ class Engine:
         await self.cluster.open()
         if self.cluster.durable:
             self._tasks.append(asyncio.create_task(self.leases.run(), name="leases"))
-        monitor = LoopMonitor(self.health, self.registry)
+        monitor = LoopMonitor(self.health, self.registry.open_run_ids)
         self._tasks.append(asyncio.create_task(monitor.run(), name="loop monitor"))
         self.health.start()
         observe_engine(self)
@@ -332,6 +330,41 @@ class Engine:
         await self.registry.stop_recorders(0)
         await self.close_parts()
         await close_all([self.cluster.aclose], CLOSE_SECONDS)
+
+
+class RunServices:
+    """Functions of a run's context: events, state, background work and turns. Any thread may call them.
+
+    One object per run takes less memory than one closure per function.
+    """
+
+    __slots__ = ("_bridge", "_log", "_pipeline", "_registry")
+
+    def __init__(self, pipeline: EventPipeline, log: EventLog, registry: RunRegistry) -> None:
+        self._pipeline = pipeline
+        self._log = log
+        self._registry = registry
+        self._bridge = LoopBridge(pipeline.submit_from_tool)
+
+    def emit(self, item: Item) -> None:
+        self._bridge.emit(item)
+
+    def state(self) -> object:
+        return self._bridge.call(self._pipeline.state.value)
+
+    def background(self, work: Awaitable[object]) -> None:
+        """Run work that may outlive the run. The run's last state can be read until the work is done."""
+        self._bridge.call(lambda: self._start_background(work))
+
+    def _start_background(self, work: Awaitable[object]) -> None:
+        self._pipeline.acquire_state()
+        self._registry.background(work, self._pipeline.release_state)
+
+    async def yield_turn(self) -> None:
+        await self._registry.scheduler.yield_turn(self._log)
+
+    def has_ended(self) -> bool:
+        return self._log.has_ended
 
 
 async def close_all(closers: Iterable[Callable[[], Awaitable[None]]], seconds: float) -> None:

@@ -24,7 +24,7 @@ from agui_container.ports import Caller, Clock
 from agui_container.ports.files import PROVIDER, File, FileHead, FileStore, handle_of
 from agui_container.ports.records import ThreadDelta, ThreadKey
 from agui_container.ports.store import Store, store_errors_as_app_errors
-from agui_container.protocol.content_parts import plain_base64
+from agui_container.protocol.client_input import plain_base64
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_core.commands import FileCommand, FilesDelete, FilesGet, FilesPut
 

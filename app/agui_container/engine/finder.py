@@ -15,8 +15,8 @@ from agui_container.ports.records import RunKey, RunRecord, RunStatus, ThreadKey
 from agui_container.ports.store import PAGE, RunQuery, store_errors_as_app_errors
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.cluster import Cluster
+from agui_container.run.endings import CancelReason
 from agui_container.run.life import RunPhase
-from agui_container.run.outcome import CancelReason
 from agui_container.run.questions import open_questions
 from agui_container.run.run import Run
 

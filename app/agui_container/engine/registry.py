@@ -8,19 +8,17 @@ stay within the limits.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
-from itertools import islice
 
 from agui_container.engine.health import Health
 from agui_container.engine.quota import Quota
 from agui_container.ports.records import RunKey, ThreadKey
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.run.endings import CancelReason, start_failed_error
 from agui_container.run.event_log import Flusher
 from agui_container.run.fairness import FairScheduler
 from agui_container.run.life import RunPhase
-from agui_container.run.outcome import CancelReason
 from agui_container.run.policy import CapacityLimits
 from agui_container.run.run import Run
-from agui_container.run.terminal_events import start_failed_error
 from agui_container.telemetry import make_exporter
 
 logger = logging.getLogger(__name__)
@@ -67,8 +65,8 @@ class RunRegistry:
         """Return True if a run of a thread is not stored to its end."""
         return any(run.thread == thread for run in self.lives)
 
-    def open_run_ids(self, limit: int) -> list[str]:
-        return [run.key.run_id for run in islice((run for run in self.lives if not run.log.has_ended), limit)]
+    def open_run_ids(self) -> list[str]:
+        return [run.key.run_id for run in self.lives if not run.log.has_ended]
 
     @property
     def open_count(self) -> int:

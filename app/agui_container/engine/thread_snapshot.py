@@ -22,9 +22,9 @@ from agui_container.ports import Caller
 from agui_container.ports.records import RunKey, ThreadDelta
 from agui_container.protocol.encoder import MAX_EVENT_BYTES, encode
 from agui_container.protocol.errors import AppError, ErrorCode, run_error
+from agui_container.run.endings import start_event
 from agui_container.run.event_log import EventLog, Flusher, LocalSubscription, LogMemory
 from agui_container.run.subscription import OnClose, Subscription
-from agui_container.run.terminal_events import start_event
 
 SNAPSHOT_OVERHEAD = 100
 """Bytes of a snapshot event besides its content, at most."""

@@ -20,30 +20,32 @@ from agui_container.ports.records import RunRecord, RunStatus, StoreWarning, Thr
 from agui_container.protocol.encoder import encode, encode_whole
 from agui_container.protocol.errors import AppError, run_error
 from agui_container.protocol.token_usage import count_tokens
-from agui_container.run.event_log import EventLog, LocalSubscription
-from agui_container.run.fairness import BURST, EVENT_COST, FairScheduler
-from agui_container.run.life import RunLife, RunPhase
-from agui_container.run.merged_input import without_activities
-from agui_container.run.outcome import CancelReason, error_json, make_ending
-from agui_container.run.pipeline import EventPipeline
-from agui_container.run.policy import NO_CONDITION, OnBusy, ThreadCondition
-from agui_container.run.readers import Readers
-from agui_container.run.recorder import RunRecorder
-from agui_container.run.subscription import OnClose, Readable
-from agui_container.run.terminal_events import (
+from agui_container.run.endings import (
     AGENT_FAILED,
     RUN_TIMED_OUT,
+    CancelReason,
     EventFields,
     TerminalEvent,
     cancelled_event,
     complete_finish_event,
     ends_turn,
+    error_json,
     interrupted_event,
+    make_ending,
     own_questions,
     start_event,
     warning_event,
     with_totals,
 )
+from agui_container.run.event_log import EventLog, LocalSubscription
+from agui_container.run.fairness import BURST, EVENT_COST, FairScheduler
+from agui_container.run.life import RunLife, RunPhase
+from agui_container.run.merged_input import without_activities
+from agui_container.run.pipeline import EventPipeline
+from agui_container.run.policy import NO_CONDITION, OnBusy, ThreadCondition
+from agui_container.run.readers import Readers
+from agui_container.run.recorder import RunRecorder
+from agui_container.run.subscription import OnClose, Readable
 from agui_container.run.user_code import raised_at
 from agui_container.telemetry import CANCEL_REASON, CANCELS, RunTrace
 from agui_core.expander import IllegalEvent

@@ -34,7 +34,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError, from_json, to_json
 
 from agui_container.ports.records import ThreadNote
-from agui_container.protocol.client_tools import object_schema, schema_problem
+from agui_container.protocol.client_input import object_schema, schema_problem
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 
 MAX_GOALS, MAX_LABELS = 5, 50
