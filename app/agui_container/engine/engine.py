@@ -38,7 +38,16 @@ from agui_container.run.policy import NO_CONDITION, OnBusy, Policy, ThreadCondit
 from agui_container.run.recorder import RunRecorder
 from agui_container.run.run import Run, RunOrigin
 from agui_container.run.subscription import Readable, Subscription
-from agui_container.telemetry import Readings, observe_engine
+from agui_container.telemetry import (
+    EVENTS,
+    LIMIT_USE,
+    OPEN_RUNS,
+    QUEUED_RUNS,
+    READER_LAG,
+    READERS,
+    Readings,
+    observe_engine,
+)
 from agui_container.threads import LoopBridge, offload_if_large
 
 logger = logging.getLogger(__name__)
@@ -105,7 +114,7 @@ class Engine:
         self.admission = Admission(
             agent, cluster, self.registry, self.runs, self.readers, self._find_or_register, only_answers=only_answers
         )
-        self._draining = False
+        self.is_draining = False
         self._drain_callbacks: list[Callable[[], None]] = []
         self._opening = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
@@ -141,7 +150,7 @@ class Engine:
             AppError: as ``start``; THREAD_BUSY, RATE_LIMIT_EXCEEDED, STORE_UNAVAILABLE; RUN_NOT_FOUND for a retry after
                 the run's events were removed; VALIDATION_ERROR for other messages than those of the run with these ids.
         """
-        known = self.registry.get(RunKey(caller.owner, run_input.thread_id, run_input.run_id))
+        known = self.registry.by_key.get(RunKey(caller.owner, run_input.thread_id, run_input.run_id))
         subscription = self.start(run_input, caller, size, condition)
         try:
             while isinstance(run := subscription.run, Run) and (other := await run.life.wait_settled()) is not None:
@@ -157,12 +166,12 @@ class Engine:
 
     def _find_or_register(self, run_input: RunAgentInput, caller: Caller, origin: RunOrigin) -> Run:
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-        known = self.registry.get(key)
+        known = self.registry.by_key.get(key)
         if known is not None and run_input.resume and known.log.has_ended and origin.asked is None:
             return self._find_or_register(with_derived_run_id(run_input), caller, replace(origin, asked=known))
         if known is not None:
             return known
-        if self._draining:
+        if self.is_draining:
             raise shutting_down()
         run = self._run(key, run_input, caller, replace(origin, on_busy=self.busy_choice(run_input)))
         self.registry.add(run, self._live(run))
@@ -179,7 +188,7 @@ class Engine:
             self.registry.end_life(run)
 
     def _run_app(self, request: AppRequest, run_input: RunAgentInput, caller: Caller) -> AppRun:
-        if self._draining:
+        if self.is_draining:
             raise shutting_down()
         log = EventLog(run_input.run_id, self.quota.log_memory, self.registry.flusher)
         ctx = RunContext(
@@ -283,29 +292,25 @@ class Engine:
 
     def readings(self) -> Readings:
         """Count for metrics. Any thread may ask, so nothing iterates over what the event loop may change meanwhile."""
-        return Readings(
-            open_runs=self.registry.open_count,
-            queued_runs=self.registry.queued_count,
-            readers=self.readers.open_count,
-            reader_lag=self.readers.longest_lag,
-            events=self.registry.flusher.event_count,
-            limits={Limit.RUNS: self.quota.open_runs, Limit.LOG_BYTES: self.quota.log_memory.used},
-        )
-
-    @property
-    def is_draining(self) -> bool:
-        return self._draining
+        return {
+            OPEN_RUNS.name: {"": self.registry.open_count},
+            QUEUED_RUNS.name: {"": self.registry.queued_count},
+            READERS.name: {"": self.readers.open_count},
+            READER_LAG.name: {"": self.readers.longest_lag},
+            EVENTS.name: {"": self.registry.flusher.event_count},
+            LIMIT_USE.name: {Limit.RUNS: self.quota.open_runs, Limit.LOG_BYTES: self.quota.log_memory.used},
+        }
 
     def call_on_drain(self, callback: Callable[[], None]) -> None:
         self._drain_callbacks.append(callback)
 
     def is_serving(self) -> bool:
-        return self.health.ready and not self._draining
+        return self.health.ready and not self.is_draining
 
     async def drain(self, grace: float) -> None:
         """Refuse new runs and end the open ones after ``grace`` seconds. Does nothing when called again."""
-        if not self._draining:
-            self._draining = True
+        if not self.is_draining:
+            self.is_draining = True
             for callback in self._drain_callbacks:
                 callback()
             await self.registry.drain(grace, lambda: self.describe_failure(shutting_down()))

@@ -58,9 +58,6 @@ class RunRegistry:
 
     # --- look-up ---
 
-    def get(self, key: RunKey) -> Run | None:
-        return self.by_key.get(key)
-
     def is_storing(self, thread: ThreadKey) -> bool:
         """Return True if a run of a thread is not stored to its end."""
         return any(run.thread == thread for run in self.lives)
@@ -77,11 +74,8 @@ class RunRegistry:
         """Number of open runs that wait for another run on their thread. Any thread may ask."""
         return max(0, self.open_count - len(self.queues))
 
-    def queue(self, owner: str, thread_id: str) -> tuple[Run, ...]:
-        """Return the open runs of a thread: the active one, then the queued ones in order."""
-        return self.open_queue(ThreadKey(owner, thread_id))
-
     def open_queue(self, thread: ThreadKey) -> tuple[Run, ...]:
+        """Return the open runs of a thread: the active one, then the queued ones in order."""
         queue = self.queues.get(thread)
         return tuple([run for run in queue if not run.log.has_ended]) if queue else ()
 

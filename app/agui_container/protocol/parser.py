@@ -23,7 +23,7 @@ from agui_container.protocol.a2ui import action_messages
 from agui_container.protocol.client_input import migrate_parts, normalise_tools
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.protocol.field_errors import field_errors, located_messages
-from agui_container.protocol.strict_json import Warn, memory_size, parse_json, raise_validation_error
+from agui_container.protocol.strict_json import Warn, parse_json, raise_validation_error
 from agui_core.commands import COMMAND, COMMANDS, MAX_ID, Command, Ping
 
 MAX_ITEMS = {"messages": 10_000, "tools": 1_000, "context": 1_000, "resume": 1_000}
@@ -47,7 +47,7 @@ AGENT = "agent"
 
 
 class RunRequest(Struct, frozen=True):
-    """A request to start a run. ``size`` is an estimate of its memory, in bytes."""
+    """A request to start a run, of ``size`` bytes."""
 
     run_input: RunAgentInput
     size: int
@@ -105,7 +105,7 @@ def parse(body: bytes, warn: Warn = lambda _: None) -> Request:
     if not isinstance(document, dict):
         raise_validation_error("The body must be a JSON object: a RunAgentInput or a command.")
     try:
-        return _request(document, memory_size(body), warn)
+        return _request(document, len(body), warn)
     except AppError as error:
         raise MalformedRequest(error.message, document) from None
 

@@ -23,9 +23,6 @@ LIMITS: Mapping[str, int] = {"lists and objects": 250_000, "values": 1_000_000, 
 """Maximum counts of a body. They bound the time of the parser and the memory of its values: ``[]`` takes 3 bytes in the
 body and 60 in memory, and a key takes ten times as long as a number."""
 
-VALUE_BYTES = 64
-"""Memory of a list, an object or a string besides its content, in bytes."""
-
 STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 TOO_LARGE = "the number is too large."
@@ -72,11 +69,6 @@ def parse_finite_json(text: str) -> object:
     if _large_number(text.encode(), value) is not None:
         raise ValueError(TOO_LARGE)
     return value
-
-
-def memory_size(body: bytes) -> int:
-    """Estimate the bytes that a body occupies together with its parsed value. Symbols in texts count, too."""
-    return len(body) + VALUE_BYTES * (body.count(b"[") + body.count(b"{") + body.count(b'"') // 2)
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def complete_finish_event(
     event: RunFinishedEvent | None, ctx: RunContext, pending: Callable[[], list[str]]
 ) -> tuple[RunFinishedEvent, RunStatus, EventFields]:
     """Return RUN_FINISHED, by default a plain one, the run's status, and the fields to set on the event."""
-    event = event or RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id)
+    event = event or finished_event(ctx)
     outcome, status = event.outcome, RunStatus.FINISHED
     if isinstance(outcome, RunFinishedInterruptOutcome):
         status = RunStatus.INTERRUPTED
@@ -92,8 +92,9 @@ def with_totals(event: T, usage: list[TokenUsage], now_ms: int, fields: EventFie
     return event.model_copy(update=update)
 
 
-def cancelled_event(ctx: RunContext) -> RunFinishedEvent:
-    outcome = RunFinishedCancelledOutcome()
+def finished_event(
+    ctx: RunContext, outcome: RunFinishedCancelledOutcome | RunFinishedInterruptOutcome | None = None
+) -> RunFinishedEvent:
     return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
 
 
@@ -109,11 +110,6 @@ def own_questions(event: TerminalEvent, stored: Collection[str]) -> Sequence[Int
     outcome = event.outcome if isinstance(event, RunFinishedEvent) else None
     asked = outcome.interrupts if isinstance(outcome, RunFinishedInterruptOutcome) else ()
     return [interrupt for interrupt in asked if interrupt.id not in stored]
-
-
-def interrupted_event(ctx: RunContext, interrupts: Sequence[Interrupt]) -> RunFinishedEvent:
-    outcome = RunFinishedInterruptOutcome(interrupts=list(interrupts))
-    return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
 
 
 def warning_event(warning: StoreWarning) -> CustomEvent:

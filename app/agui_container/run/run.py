@@ -10,7 +10,15 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from ag_ui.core import BaseEvent, RunAgentInput, RunErrorEvent, RunFinishedEvent, RunStartedEvent
+from ag_ui.core import (
+    BaseEvent,
+    RunAgentInput,
+    RunErrorEvent,
+    RunFinishedCancelledOutcome,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    RunStartedEvent,
+)
 from msgspec import Struct
 
 from agui_container.log_values import FACTS, format_fields
@@ -26,11 +34,10 @@ from agui_container.run.endings import (
     CancelReason,
     EventFields,
     TerminalEvent,
-    cancelled_event,
     complete_finish_event,
     ends_turn,
     error_json,
-    interrupted_event,
+    finished_event,
     make_ending,
     own_questions,
     start_event,
@@ -213,7 +220,7 @@ class Run:
         """Return False if the exception must be raised again."""
         try:
             if interrupts := interrupts_of(error):
-                self.finish(interrupted_event(self.ctx, interrupts))
+                self.finish(finished_event(self.ctx, RunFinishedInterruptOutcome(interrupts=list(interrupts))))
                 return True
             match error:
                 case asyncio.CancelledError() if is_being_cancelled():
@@ -285,7 +292,11 @@ class Run:
         self.cancelled_by = reason
         CANCELS.add(1, {CANCEL_REASON: reason})
         self._start_unstarted()
-        self._end(cancelled_event(self.ctx), RunStatus.CANCELLED, failure="The run was cancelled.")
+        self._end(
+            finished_event(self.ctx, RunFinishedCancelledOutcome()),
+            RunStatus.CANCELLED,
+            failure="The run was cancelled.",
+        )
         self._unwind()
 
     def fail(self, error: AppError) -> None:
