@@ -25,7 +25,7 @@ from agui_container.engine.finder import RunFinder
 from agui_container.engine.open_readers import OpenReaders
 from agui_container.engine.registry import RunRegistry
 from agui_container.engine.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
-from agui_container.engine.thread_snapshot import ThreadSnapshot, is_connect, snapshot_events
+from agui_container.engine.thread_snapshot import is_connect, snapshot_events, snapshot_run
 from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Caller
 from agui_container.ports.records import Busy, Change, Claim, Exists, RunRecord, ThreadDelta
@@ -163,7 +163,7 @@ class Admission:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
         return RemoteRun(self._cluster, record)
 
-    async def _show(self, run: Run, run_input: RunAgentInput) -> ThreadSnapshot | None:
+    async def _show(self, run: Run, run_input: RunAgentInput) -> Readable | None:
         """Return the stored thread as a run, or None if it is empty and the agent may produce its first message."""
         thread = await self._cluster.store.thread(run.thread)
         if not self._only_answers and (thread is None or not thread.messages):
@@ -171,7 +171,7 @@ class Admission:
         interrupts = await self._runs.waiting(run.ctx.caller, run.key.thread_id)
         now_ms = int(self._cluster.clock.time() * 1000)
         events = snapshot_events(run_input, run.ctx.caller, thread, interrupts, now_ms)
-        return ThreadSnapshot(run.key, events, self._registry.flusher, self._registry.quota.log_memory)
+        return snapshot_run(run.key, events, self._registry.flusher, self._registry.quota.log_memory)
 
     async def _check_tokens(self, run: Run) -> None:
         """Check the tokens of the owner's day. A retry joins its run, and one that only cancels questions may begin."""

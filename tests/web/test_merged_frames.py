@@ -12,8 +12,8 @@ from pydantic import SerializerFunctionWrapHandler, model_serializer
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope, parse_cursor
-from agui_container.protocol.wire.ws_frames import DELTA_TYPES, MERGED_BYTES, make_frames
 from agui_container.web.formats import sse_frames
+from agui_container.web.websocket_output import DELTA_TYPES, MERGED_BYTES, make_frames
 from tests.engine.doubles import Json
 from tests.protocol.samples import TRICKY
 
