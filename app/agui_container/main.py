@@ -235,7 +235,7 @@ def admit_callers(app: FastAPI, settings: Settings, service: Engine, authenticat
         limits_by_session=settings.limit_by is LimitBy.SESSION,
         refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
         ensure_open=partial(ensure_open, service),
-        error_forms={protocol.prefix: protocol.refusal for protocol in http_protocols(settings)},
+        error_forms={protocol.prefix: protocol.error_form for protocol in http_protocols(settings)},
     )
 
 

@@ -233,7 +233,6 @@ class Settings(BaseModel):
     allowed_hosts: tuple[str, ...] = ()
     grpc: bool = True
     grpc_shutdown: bool = False
-    roz_wire: Literal["both", "0.2", "1.0"] = "both"
     log_format: Literal["console", "json"] = "console"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     metrics: bool = False

@@ -115,7 +115,6 @@ class Engine:
             agent, cluster, self.registry, self.runs, self.readers, self._find_or_register, only_answers=only_answers
         )
         self.is_draining = False
-        self._drain_callbacks: list[Callable[[], None]] = []
         self._opening = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -301,9 +300,6 @@ class Engine:
             LIMIT_USE.name: {Limit.RUNS: self.quota.open_runs, Limit.LOG_BYTES: self.quota.log_memory.used},
         }
 
-    def call_on_drain(self, callback: Callable[[], None]) -> None:
-        self._drain_callbacks.append(callback)
-
     def is_serving(self) -> bool:
         return self.health.ready and not self.is_draining
 
@@ -311,8 +307,6 @@ class Engine:
         """Refuse new runs and end the open ones after ``grace`` seconds. Does nothing when called again."""
         if not self.is_draining:
             self.is_draining = True
-            for callback in self._drain_callbacks:
-                callback()
             await self.registry.drain(grace, lambda: self.describe_failure(shutting_down()))
 
     async def wait_for_readers(self, seconds: float) -> None:

@@ -67,7 +67,7 @@ async def test_a_web_page_that_may_not_call_is_refused_on_every_route_in_robotos
 @pytest.mark.parametrize(
     ("sentiment", "category", "message"),
     [
-        ("positive", "other", "notes: are required with the category 'other'."),
+        ("positive", "other", "notes: are required with the category 'other'"),
         ("positive", "slow", "categories: 'slow' does not fit the sentiment; "),
     ],
 )

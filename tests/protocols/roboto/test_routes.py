@@ -7,7 +7,7 @@ import pytest
 from ag_ui.core import Message
 
 from agui_container.main import build_app
-from agui_container.protocols.roboto.records import MAX_TOOLS
+from agui_container.protocols.roboto.requests import MAX_TOOLS
 from agui_container.settings import Settings
 from tests.behaviour.server import serving
 from tests.engine.doubles import Json
