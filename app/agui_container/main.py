@@ -44,7 +44,7 @@ from agui_container.protocols.kontekst import registration as kontekst
 from agui_container.protocols.roz import registration as roz
 from agui_container.replicas.buses import open_bus
 from agui_container.run.cluster import Cluster
-from agui_container.run.policy import CapacityLimits, IdentityLimits, OnBusy, OnDisconnect, Policy
+from agui_container.run.policy import IdentityLimits, OnBusy, OnDisconnect, Policy
 from agui_container.settings import (
     Auth,
     LimitBy,
@@ -235,7 +235,7 @@ def admit_callers(app: FastAPI, settings: Settings, service: Engine, authenticat
         limits_by_session=settings.limit_by is LimitBy.SESSION,
         refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
         ensure_open=partial(ensure_open, service),
-        error_forms={protocol.prefix: protocol.refusal for protocol in http_protocols(settings)},
+        error_forms={protocol.prefix: protocol.error_form for protocol in http_protocols(settings)},
     )
 
 
@@ -314,11 +314,9 @@ def modules_of(settings: Settings, agent_object: object) -> set[str]:
 def read_identity_limits(text: str) -> IdentityLimits:
     """Parse ``AGUI_CALLER_LIMITS``. Raises ``SettingsError``, naming the limit."""
     try:
-        limits = msgspec.json.decode(text, type=IdentityLimits)
-        limits.check_within(CapacityLimits())
-    except (msgspec.DecodeError, ValueError) as error:
+        return msgspec.json.decode(text, type=IdentityLimits)
+    except msgspec.DecodeError as error:
         raise SettingsError(f"AGUI_CALLER_LIMITS={text!r}: {error}.") from None
-    return limits
 
 
 def read_prices(text: str) -> object:

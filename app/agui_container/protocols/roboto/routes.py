@@ -7,8 +7,6 @@ Rules:
   can be read, continued or cancelled through every protocol.
 """
 
-import asyncio
-import logging
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -19,15 +17,14 @@ from typing import TypeVar, cast
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 from pydantic_core import to_json
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from agui_container.engine.engine import Engine
-from agui_container.log_values import format_fields
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadRecord, ThreadStatus
-from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
+from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import parse_command
 from agui_container.protocols.conversation.events import with_field_names
 from agui_container.protocols.conversation.following import is_users
@@ -58,7 +55,6 @@ from agui_container.protocols.roboto.views import SessionView, digest, ids
 from agui_container.threads import offload, offload_if_large
 from agui_container.web.browser_policy import route_path
 from agui_container.web.caller_middleware import caller_of
-from agui_container.web.error_responses import internal_error
 from agui_container.web.raw_path_route import RawPathRoute
 from agui_container.web.registration import Closers, HttpRegistration, read_options
 from agui_container.web.request_body import read_fields
@@ -99,8 +95,6 @@ METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 Operation = Callable[[Request], Awaitable[bytes]]
 T = TypeVar("T")
-
-logger = logging.getLogger(__name__)
 
 
 class Sessions:
@@ -333,45 +327,27 @@ def register(settings: object) -> HttpRegistration:
         sessions = Sessions(service, options.max_body_bytes)
         closers.append(sessions.aclose)
         routes: list[BaseRoute] = [
-            RawPathRoute(prefix + path, partial(_respond, service, partial(operation, sessions)), methods=[method])
+            RawPathRoute(prefix + path, partial(_respond, partial(operation, sessions)), methods=[method])
             for prefix in (OLD_PREFIX, NEW_PREFIX)
             for method, path, operation in OPERATIONS
         ]
         return [*routes, Route(f"{PREFIX}{{path:path}}", _refuse_path, methods=METHODS)]
 
-    return HttpRegistration(PREFIX, {"roboto": PREFIX.rstrip("/")}, build, refusal)
+    return HttpRegistration(PREFIX, {"roboto": PREFIX.rstrip("/")}, build, error_form)
 
 
-async def _respond(service: Engine, operation: Operation, request: Request) -> Response:
-    """Respond with the ``data`` of an operation, or with the ``error`` that it raises."""
-    try:
-        return _response(request, b'{"data":%b}' % await operation(request), 200)
-    except AppError as error:
-        return refusal(error, request)
-    except asyncio.CancelledError:
-        if not service.is_draining:
-            raise
-        return refusal(shutting_down(), request)
-    except Exception:
-        logger.exception("roboto request failed %s", format_fields({"path": request.url.path}))
-        return refusal(internal_error(), request)
-
-
-async def _refuse_path(request: Request) -> Response:
-    error = AppError(ErrorCode.THREAD_NOT_FOUND, "This server does not serve this part of Roboto's API.")
-    return refusal(error, request)
-
-
-def refusal(error: AppError, request: HTTPConnection) -> Response:
-    """Return an error in Roboto's form. The client raises the exception of the status in the error table."""
-    logger.info("request refused %s", format_fields({"code": error.code, "message": error.message}))
-    name = CLASSES.get(error.code.http, "RobotoInternalException")
-    response = _response(request, to_json({"error": {"error_code": name, "message": error.message}}), error.code.http)
-    if error.wait_seconds is not None:
-        response.headers["Retry-After"] = str(error.wait_seconds)
-    return response
-
-
-def _response(request: HTTPConnection, body: bytes, status: int) -> Response:
+async def _respond(operation: Operation, request: Request) -> Response:
+    """Respond with the ``data`` of an operation."""
+    body = b'{"data":%b}' % await operation(request)
     headers = {"Cache-Control": "no-store", "X-Request-Id": caller_of(request).request_id}
-    return Response(body, status, headers, media_type="application/json")
+    return Response(body, headers=headers, media_type="application/json")
+
+
+async def _refuse_path(_: Request) -> Response:
+    raise AppError(ErrorCode.THREAD_NOT_FOUND, "This server does not serve this part of Roboto's API.")
+
+
+def error_form(error: AppError) -> bytes:
+    """Return an error in Roboto's form. The client raises the exception that it names."""
+    name = CLASSES.get(error.code.http, "RobotoInternalException")
+    return to_json({"error": {"error_code": name, "message": error.message}})

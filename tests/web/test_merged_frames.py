@@ -8,8 +8,8 @@ from ag_ui.core import BaseEvent, CustomEvent, ReasoningMessageContentEvent, Tex
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope, parse_cursor
-from agui_container.protocol.wire.ws_frames import MERGED_BYTES, make_frames
 from agui_container.web.formats import sse_frames
+from agui_container.web.websocket_output import MERGED_BYTES, make_frames
 from tests.engine.doubles import Json
 from tests.protocol.samples import TRICKY
 
