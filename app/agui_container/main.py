@@ -44,7 +44,7 @@ from agui_container.protocols.kontekst import registration as kontekst
 from agui_container.protocols.roz import registration as roz
 from agui_container.replicas.buses import open_bus
 from agui_container.run.cluster import Cluster
-from agui_container.run.policy import CapacityLimits, IdentityLimits, OnBusy, OnDisconnect, Policy
+from agui_container.run.policy import IdentityLimits, OnBusy, OnDisconnect, Policy
 from agui_container.settings import (
     Auth,
     LimitBy,
@@ -314,11 +314,9 @@ def modules_of(settings: Settings, agent_object: object) -> set[str]:
 def read_identity_limits(text: str) -> IdentityLimits:
     """Parse ``AGUI_CALLER_LIMITS``. Raises ``SettingsError``, naming the limit."""
     try:
-        limits = msgspec.json.decode(text, type=IdentityLimits)
-        limits.check_within(CapacityLimits())
-    except (msgspec.DecodeError, ValueError) as error:
+        return msgspec.json.decode(text, type=IdentityLimits)
+    except msgspec.DecodeError as error:
         raise SettingsError(f"AGUI_CALLER_LIMITS={text!r}: {error}.") from None
-    return limits
 
 
 def read_prices(text: str) -> object:

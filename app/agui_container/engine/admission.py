@@ -1,14 +1,15 @@
-"""What becomes of a run input: it is refused, another run is read in its place, or it begins.
+"""What becomes of a run input: it is refused, another run is read in its place, or it starts.
 
 Rule: everything is decided in the task of the run, whose request waits for the outcome. So a run can be found, read
 and cancelled at any time.
 
 | outcome | if | the client reads |
 |---|---|---|
+| join | this process has a run with these ids, and it is open or ``resume`` is absent | that run |
 | continue | ``resume`` answers the known run with these ids | a run under a derived id |
 | attach | the store has a run with these ids | that run |
 | show | there is none, the input has no new messages, and the thread has some | the thread, as a run |
-| begin | otherwise, if the condition holds | the run |
+| start | otherwise, if the condition holds | the run |
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from agui_container.engine.finder import RunFinder
 from agui_container.engine.open_readers import OpenReaders
 from agui_container.engine.registry import RunRegistry
 from agui_container.engine.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
-from agui_container.engine.thread_snapshot import ThreadSnapshot, is_connect, snapshot_events
+from agui_container.engine.thread_snapshot import is_connect, snapshot_events, snapshot_run
 from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Caller
 from agui_container.ports.records import Busy, Change, Claim, Exists, RunRecord, ThreadDelta
@@ -40,16 +41,15 @@ from agui_container.ports.store import (
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.replicas.remote_run import RemoteRun
 from agui_container.run.cluster import LEASE_SECONDS, Cluster
+from agui_container.run.endings import CancelReason, start_failed_error
 from agui_container.run.entries import EditedTurns, answers_in, entry_notes, remove_edited_turns
 from agui_container.run.life import RunPhase
 from agui_container.run.merged_input import merge_in_turn
-from agui_container.run.outcome import CancelReason
 from agui_container.run.policy import NO_CONDITION, OnBusy, ThreadCondition
 from agui_container.run.questions import questions_in
 from agui_container.run.recorder import thread_deleted
 from agui_container.run.run import Run, RunOrigin
 from agui_container.run.subscription import Readable
-from agui_container.run.terminal_events import start_failed_error
 from agui_container.threads import offload_if_large
 
 logger = logging.getLogger(__name__)
@@ -163,7 +163,7 @@ class Admission:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
         return RemoteRun(self._cluster, record)
 
-    async def _show(self, run: Run, run_input: RunAgentInput) -> ThreadSnapshot | None:
+    async def _show(self, run: Run, run_input: RunAgentInput) -> Readable | None:
         """Return the stored thread as a run, or None if it is empty and the agent may produce its first message."""
         thread = await self._cluster.store.thread(run.thread)
         if not self._only_answers and (thread is None or not thread.messages):
@@ -171,7 +171,7 @@ class Admission:
         interrupts = await self._runs.waiting(run.ctx.caller, run.key.thread_id)
         now_ms = int(self._cluster.clock.time() * 1000)
         events = snapshot_events(run_input, run.ctx.caller, thread, interrupts, now_ms)
-        return ThreadSnapshot(run.key, events, self._registry.flusher, self._registry.quota.log_memory)
+        return snapshot_run(run.key, events, self._registry.flusher, self._registry.quota.log_memory)
 
     async def _check_tokens(self, run: Run) -> None:
         """Check the tokens of the owner's day. A retry joins its run, and one that only cancels questions may begin."""

@@ -15,8 +15,8 @@ from agui_container.ports.records import RunKey, RunRecord, RunStatus, ThreadKey
 from agui_container.ports.store import PAGE, RunQuery, store_errors_as_app_errors
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.cluster import Cluster
+from agui_container.run.endings import CancelReason
 from agui_container.run.life import RunPhase
-from agui_container.run.outcome import CancelReason
 from agui_container.run.questions import open_questions
 from agui_container.run.run import Run
 
@@ -44,10 +44,10 @@ class RunFinder:
             return None if thread_id is None else self._latest(ThreadKey(caller.owner, thread_id))
         if thread_id is None:
             return next(self._registry.newest_first(caller.owner, run_id=run_id), None)
-        return self._registry.get(RunKey(caller.owner, thread_id, run_id))
+        return self._registry.by_key.get(RunKey(caller.owner, thread_id, run_id))
 
     def _latest(self, thread: ThreadKey) -> Run | None:
-        for run in self._registry.queue(*thread):
+        for run in self._registry.open_queue(thread):
             return run
         if self._cluster.durable:
             return None  # the thread's latest run may be another replica's
@@ -97,7 +97,7 @@ class RunFinder:
             if run is None:
                 raise
             return run
-        own = self._registry.get(record.key) if record.replica == self._cluster.replica else None
+        own = self._registry.by_key.get(record.key) if record.replica == self._cluster.replica else None
         if own is not None:
             return own
         return record if run is None or record.is_open or record.key == run.key else run
@@ -161,7 +161,7 @@ class RunFinder:
 
     def _admitting(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run | None:
         """Return the run that is being admitted on a thread without open runs, for a cancel without a run id."""
-        if run_id is not None or thread_id is None or self._registry.queue(caller.owner, thread_id):
+        if run_id is not None or thread_id is None or self._registry.open_queue(ThreadKey(caller.owner, thread_id)):
             return None
         runs = self._registry.newest_first(caller.owner, thread_id)
         return next((run for run in runs if run.life.phase is RunPhase.ADMITTING), None)

@@ -8,19 +8,17 @@ stay within the limits.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
-from itertools import islice
 
 from agui_container.engine.health import Health
 from agui_container.engine.quota import Quota
 from agui_container.ports.records import RunKey, ThreadKey
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.run.endings import CancelReason, start_failed_error
 from agui_container.run.event_log import Flusher
 from agui_container.run.fairness import FairScheduler
 from agui_container.run.life import RunPhase
-from agui_container.run.outcome import CancelReason
 from agui_container.run.policy import CapacityLimits
 from agui_container.run.run import Run
-from agui_container.run.terminal_events import start_failed_error
 from agui_container.telemetry import make_exporter
 
 logger = logging.getLogger(__name__)
@@ -60,15 +58,12 @@ class RunRegistry:
 
     # --- look-up ---
 
-    def get(self, key: RunKey) -> Run | None:
-        return self.by_key.get(key)
-
     def is_storing(self, thread: ThreadKey) -> bool:
         """Return True if a run of a thread is not stored to its end."""
         return any(run.thread == thread for run in self.lives)
 
-    def open_run_ids(self, limit: int) -> list[str]:
-        return [run.key.run_id for run in islice((run for run in self.lives if not run.log.has_ended), limit)]
+    def open_run_ids(self) -> list[str]:
+        return [run.key.run_id for run in self.lives if not run.log.has_ended]
 
     @property
     def open_count(self) -> int:
@@ -79,11 +74,8 @@ class RunRegistry:
         """Number of open runs that wait for another run on their thread. Any thread may ask."""
         return max(0, self.open_count - len(self.queues))
 
-    def queue(self, owner: str, thread_id: str) -> tuple[Run, ...]:
-        """Return the open runs of a thread: the active one, then the queued ones in order."""
-        return self.open_queue(ThreadKey(owner, thread_id))
-
     def open_queue(self, thread: ThreadKey) -> tuple[Run, ...]:
+        """Return the open runs of a thread: the active one, then the queued ones in order."""
         queue = self.queues.get(thread)
         return tuple([run for run in queue if not run.log.has_ended]) if queue else ()
 

@@ -10,7 +10,15 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from ag_ui.core import BaseEvent, RunAgentInput, RunErrorEvent, RunFinishedEvent, RunStartedEvent
+from ag_ui.core import (
+    BaseEvent,
+    RunAgentInput,
+    RunErrorEvent,
+    RunFinishedCancelledOutcome,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    RunStartedEvent,
+)
 from msgspec import Struct
 
 from agui_container.log_values import FACTS, format_fields
@@ -20,30 +28,31 @@ from agui_container.ports.records import RunRecord, RunStatus, StoreWarning, Thr
 from agui_container.protocol.encoder import encode, encode_whole
 from agui_container.protocol.errors import AppError, run_error
 from agui_container.protocol.token_usage import count_tokens
-from agui_container.run.event_log import EventLog, LocalSubscription
-from agui_container.run.fairness import BURST, EVENT_COST, FairScheduler
-from agui_container.run.life import RunLife, RunPhase
-from agui_container.run.merged_input import without_activities
-from agui_container.run.outcome import CancelReason, error_json, make_ending
-from agui_container.run.pipeline import EventPipeline
-from agui_container.run.policy import NO_CONDITION, OnBusy, ThreadCondition
-from agui_container.run.readers import Readers
-from agui_container.run.recorder import RunRecorder
-from agui_container.run.subscription import OnClose, Readable
-from agui_container.run.terminal_events import (
+from agui_container.run.endings import (
     AGENT_FAILED,
     RUN_TIMED_OUT,
+    CancelReason,
     EventFields,
     TerminalEvent,
-    cancelled_event,
     complete_finish_event,
     ends_turn,
-    interrupted_event,
+    error_json,
+    finished_event,
+    make_ending,
     own_questions,
     start_event,
     warning_event,
     with_totals,
 )
+from agui_container.run.event_log import EventLog, LocalSubscription
+from agui_container.run.fairness import BURST, EVENT_COST, FairScheduler
+from agui_container.run.life import RunLife, RunPhase
+from agui_container.run.merged_input import without_activities
+from agui_container.run.pipeline import EventPipeline
+from agui_container.run.policy import NO_CONDITION, OnBusy, ThreadCondition
+from agui_container.run.readers import Readers
+from agui_container.run.recorder import RunRecorder
+from agui_container.run.subscription import OnClose, Readable
 from agui_container.run.user_code import raised_at
 from agui_container.telemetry import CANCEL_REASON, CANCELS, RunTrace
 from agui_core.expander import IllegalEvent
@@ -211,7 +220,7 @@ class Run:
         """Return False if the exception must be raised again."""
         try:
             if interrupts := interrupts_of(error):
-                self.finish(interrupted_event(self.ctx, interrupts))
+                self.finish(finished_event(self.ctx, RunFinishedInterruptOutcome(interrupts=list(interrupts))))
                 return True
             match error:
                 case asyncio.CancelledError() if is_being_cancelled():
@@ -283,7 +292,11 @@ class Run:
         self.cancelled_by = reason
         CANCELS.add(1, {CANCEL_REASON: reason})
         self._start_unstarted()
-        self._end(cancelled_event(self.ctx), RunStatus.CANCELLED, failure="The run was cancelled.")
+        self._end(
+            finished_event(self.ctx, RunFinishedCancelledOutcome()),
+            RunStatus.CANCELLED,
+            failure="The run was cancelled.",
+        )
         self._unwind()
 
     def fail(self, error: AppError) -> None:

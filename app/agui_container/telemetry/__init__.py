@@ -13,20 +13,32 @@ from agui_container.telemetry.instruments import (
     BUS_DURATION,
     CANCEL_REASON,
     CANCELS,
+    EVENTS,
+    LIMIT_USE,
     LOOP_LAG,
+    OPEN_RUNS,
+    QUEUED_RUNS,
+    READER_LAG,
+    READERS,
     STORE_DURATION,
     CallTimer,
     Readings,
     observe_engine,
 )
-from agui_container.telemetry.limits import RefusalLog, count_refusal
+from agui_container.telemetry.limits import RefusalLog
 from agui_container.telemetry.spans import Delegation, ModelCall, RunTrace, ToolCall
 
 __all__ = [
     "BUS_DURATION",
     "CANCELS",
     "CANCEL_REASON",
+    "EVENTS",
+    "LIMIT_USE",
     "LOOP_LAG",
+    "OPEN_RUNS",
+    "QUEUED_RUNS",
+    "READERS",
+    "READER_LAG",
     "STORE_DURATION",
     "CallTimer",
     "Delegation",
@@ -35,7 +47,6 @@ __all__ = [
     "RefusalLog",
     "RunTrace",
     "ToolCall",
-    "count_refusal",
     "make_exporter",
     "observe_engine",
 ]

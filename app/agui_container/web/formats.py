@@ -10,8 +10,6 @@ Source: AG-UI spec 1.1, basic/transports/http-sse.
 
 from collections.abc import Sequence
 
-from agui_container.protocol.wire import envelope
-
 EVENT_STREAM = "text/event-stream"
 
 HEADERS = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
@@ -35,13 +33,3 @@ def sse_frames(data: Sequence[bytes], first: int) -> bytes:
 def sse_error_frame(data: bytes) -> bytes:
     """Return the SSE frame for a refused request. It has no ``id`` because it belongs to no run."""
     return b"data: %b\n\n" % data
-
-
-class SseFormat:
-    def body_now(self, batch: envelope.Batch) -> bytes | None:
-        """Encode a batch, or return None if encoding may take long."""
-        return self.body(batch)
-
-    def body(self, batch: envelope.Batch) -> bytes:
-        """May be called in a worker thread."""
-        return sse_frames(batch.data, batch.first)

@@ -18,27 +18,13 @@ import orjson
 from agui_container.log_values import format_fields
 from agui_container.protocol.parser import CommandRequest, Request
 from agui_container.protocol.wire import envelope
-from agui_container.threads import LARGE_BYTES
-from agui_container.web.formats import SseFormat, sse_frames
 
 logger = logging.getLogger(__name__)
 
 
-class LegacySseFormat(SseFormat):
-    def body_now(self, batch: envelope.Batch) -> bytes | None:
-        """Return None if large events must be reduced."""
-        return None if has_large_events(batch) else reduced_frames(batch)
-
-    def body(self, batch: envelope.Batch) -> bytes:
-        return reduced_frames(batch)
-
-
-def has_large_events(batch: envelope.Batch) -> bool:
-    return sum(len(event) for event in batch.data if event.startswith(REDUCED_PREFIXES)) > LARGE_BYTES
-
-
-def reduced_frames(batch: envelope.Batch) -> bytes:
-    return sse_frames(reduced(batch).data, batch.first)
+def size_to_reduce(batch: envelope.Batch) -> int:
+    """Return the bytes of the events that may have to be reduced."""
+    return sum(len(event) for event in batch.data if event.startswith(REDUCED_PREFIXES))
 
 
 def reduced(batch: envelope.Batch) -> envelope.Batch:

@@ -17,7 +17,7 @@ from msgspec import Meta, Struct, field
 from pydantic_core import from_json, to_json
 
 from agui_container.ports.records import ThreadNote
-from agui_container.protocol.client_tools import object_schema, schema_problem
+from agui_container.protocol.client_input import object_schema, schema_problem
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 
 MAX_MESSAGES, MAX_BLOCKS = 1_000, 5_000

@@ -1,11 +1,15 @@
-"""Content parts as clients send them, in the one form that agents and models read.
+"""Content parts and tools as clients send them, in the one form that agents and models read.
 
-Rules:
+Rules for content parts:
 
 - Parts of unknown types are dropped with a warning. The retired type ``binary`` is translated.
 - Inline data is a ``data`` source with plain base64, whatever shape it comes in: a ``data:`` URL in any field that
   has a URL or data, base64 with line breaks, without padding, or with the alphabet for URLs.
 - A value that is neither is not changed. Whether a part can be used is decided by the model.
+
+Rule for tools: the arguments of a call are an object, so ``parameters`` is an object schema for every agent and model.
+Other spellings are translated: no schema, an empty one, JSON as text, a missing ``type``. Anything else is refused with
+the name of the tool, because a provider would refuse the whole request.
 
 Sources: AG-UI spec 1.1, basic/run-input; the official client's ``legacy-content``; RFC 2397; RFC 4648.
 """
@@ -14,7 +18,7 @@ import base64
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from agui_container.protocol.strict_json import Warn
+from agui_container.protocol.strict_json import Warn, parse_finite_json, raise_validation_error
 
 MEDIA = frozenset({"image", "audio", "video"})
 KINDS = MEDIA | {"text", "document"}
@@ -113,3 +117,50 @@ def plain_base64(value: str) -> str | None:
     if len(data) % 4 == 1 or data.translate(None, ALPHABET):
         return None
     return (data + b"=" * (-len(data) % 4)).decode()
+
+
+# --- tools ------------------------------------------------------------------------------------------------------------
+
+MAX_SHOWN_NAME = 64
+"""Maximum number of characters of a tool's name in an error message."""
+
+
+def normalise_tools(tools: object) -> None:
+    """Make the ``parameters`` of these tools object schemas, in place. Raises ``AppError`` VALIDATION_ERROR."""
+    for at, tool in enumerate(tools if isinstance(tools, list) else ()):
+        if isinstance(tool, dict):
+            schema = object_schema(tool.get("parameters"))
+            if schema is None:
+                raise_validation_error(f"tools.{at}.parameters: {schema_problem(tool.get('name'))}")
+            tool["parameters"] = schema
+
+
+def schema_problem(name: object) -> str:
+    return f'the tool \'{str(name)[:MAX_SHOWN_NAME]}\' needs an object schema ("type": "object") or none.'
+
+
+def object_schema(parameters: object) -> dict[str, Any] | None:
+    """Return None for no schema of an object. An empty list counts as an empty object: PHP encodes both alike."""
+    if isinstance(parameters, str):
+        parameters = _parsed(parameters)
+        if not isinstance(parameters, dict):
+            return None
+    if parameters in (None, [], {}):
+        return {"type": "object", "properties": {}}
+    if not isinstance(parameters, dict):
+        return None
+    kinds, properties = parameters.get("type"), parameters.get("properties", {})
+    if kinds != "object":
+        if kinds is not None and not (isinstance(kinds, list) and "object" in kinds):
+            return None
+        parameters = {**parameters, "type": "object"}
+    if properties in (None, []):
+        return {**parameters, "properties": {}}
+    return parameters if isinstance(properties, dict) else None
+
+
+def _parsed(text: str) -> object:
+    try:
+        return parse_finite_json(text)
+    except ValueError:
+        return None
