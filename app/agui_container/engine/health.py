@@ -4,7 +4,6 @@ Rule: the time changes only when the status does. A timestamp that moves on ever
 alive for hours; one that never moves gets a busy session reaped (docs/architecture.md).
 """
 
-import asyncio
 from collections.abc import Callable
 
 from agui_container.ports import Clock
@@ -21,7 +20,8 @@ class Health:
         self.started_at: float | None = None
         self.is_busy = False
         """True while there is open work, as far as ``update`` and ``report`` know."""
-        self._changed = asyncio.Event()
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when the process becomes busy, or idle."""
         self._changed_at = 0
 
     def start(self) -> None:
@@ -39,12 +39,8 @@ class Health:
         busy, now = self._has_own_work or self._has_other_work(), int(self._clock.time())
         if busy != self.is_busy:
             self.is_busy, self._changed_at = busy, now
-            self._changed.set()
-            self._changed = asyncio.Event()
+            self.on_change()
         self._changed_at = min(self._changed_at, now)  # the clock may have been set back
-
-    async def wait_for_change(self) -> None:
-        await self._changed.wait()
 
     def report(self) -> dict[str, str | int]:
         """Return the body of ``/ping`` in AgentCore's spelling. ``time_of_last_update`` is in Unix seconds."""
