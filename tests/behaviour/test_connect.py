@@ -99,7 +99,7 @@ async def test_the_assistant_has_nothing_to_say_to_nothing(thread: ClientThread)
     events = await thread.say()
     assert types(events) == SHOWN
     assert (events[1]["messages"], events[2]["snapshot"]) == ([], {})
-    assert await thread.model.prompts() == []
+    assert thread.prompts() == []
     listed = await thread.client.command({"command": {"type": "threads.list"}})
     assert thread.id not in [view["threadId"] for view in listed["threads"]]
 

@@ -1,19 +1,15 @@
 """Frames of events: the ids and cursors of SSE, and those of a WebSocket, where adjacent deltas merge without loss."""
 
 import json
-from collections.abc import Sequence
 
 import pytest
 from ag_ui.core import BaseEvent, CustomEvent, ReasoningMessageContentEvent, TextMessageContentEvent, ToolCallArgsEvent
-from hypothesis import example, given
-from hypothesis import strategies as st
-from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope, parse_cursor
 from agui_container.web.formats import sse_frames
-from agui_container.web.websocket_output import DELTA_TYPES, MERGED_BYTES, make_frames
+from agui_container.web.websocket_output import MERGED_BYTES, make_frames
 from tests.engine.doubles import Json
 from tests.protocol.samples import TRICKY
 
@@ -40,110 +36,47 @@ def test_merging_stops_where_a_frame_would_grow_too_large_and_not_before(text: s
     assert "".join(json.loads(frame)["delta"] for frame in merged) == "".join(texts)
 
 
-def by_parsing(envelopes: Sequence[Envelope], *, with_seq: bool) -> list[Json]:
-    """Return the frames by the same rule on parsed events. Fields in another order belong to another class."""
-    merged: list[tuple[Json, list[tuple[str, object]] | None]] = []
-    for each in envelopes:
-        event = json.loads(each.data)
-        stream = [field for field in event.items() if field[0] not in {"delta", "timestamp"}]
-        mergeable = each.type in DELTA_TYPES and not {"metadata", "rawEvent"} & event.keys()
-        before, of = merged[-1] if merged else (event, None)
-        together = before | {"delta": before.get("delta", "") + event.get("delta", "")}
-        if mergeable and of == stream and len(compact(together)) <= MERGED_BYTES:
-            merged[-1] = (together, stream)
-        else:
-            merged.append((event, stream if mergeable else None))
-        if with_seq:
-            merged[-1][0]["seq of the last"] = each.seq
-    return [with_last_seq(event) for event, _ in merged]
+def text_event(delta: str, **fields: object) -> BaseEvent:
+    return TextMessageContentEvent.model_validate({"messageId": "m", "delta": delta, **fields})
 
 
-def compact(event: Json) -> bytes:
-    event = {name: value for name, value in event.items() if name != "seq of the last"}
-    return json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def with_last_seq(event: Json) -> Json:
-    seq = event.pop("seq of the last", None)
-    return event if seq is None else event | {"metadata": {**(event.get("metadata") or {}), "seq": seq}}
-
-
-class Extended(TextMessageContentEvent):
-    """An agent's own class: it has no plan in the encoder."""
-
-
-class Backwards(TextMessageContentEvent):
-    """One that writes its fields in an order of its own."""
-
-    @model_serializer(mode="wrap")
-    def backwards(self, write: SerializerFunctionWrapHandler) -> Json:
-        fields = reversed(write(self).items())
-        return {name: value for name, value in fields if value is not None}
-
-
-LOOKS_LIKE_JSON = (
+LOOK_LIKE_JSON = (
     '","delta":"x"}',
     '"}',
     "\\",
-    "a\\",
-    '\\"',
+    'a\\"',
     '\\",',
     ',"metadata":{"a":1}',
     '{"delta":"x"}',
     '"rawEvent":',
+    TRICKY,
 )
-TEXTS = st.one_of(st.sampled_from((*LOOKS_LIKE_JSON, TRICKY, "plain", "é\n")), st.text(min_size=1, max_size=8))
-IDS = st.sampled_from(("m", "n", "é", 'a"b', "a\\", ',"delta":"', "metadata", '"rawEvent":'))
-ASIDES: st.SearchStrategy[Json] = st.sampled_from(
-    (
-        *({},) * 6,
-        {"metadata": {"k": 1}},
-        {"metadata": {}},
-        {"rawEvent": {"delta": "x"}},
-        {"rawEvent": "x"},
-        {"own": "x"},
-        {"own": {"delta": "x", "metadata": 1}},
-        {"own": [{"delta": "x"}], "other": "y"},
-        {"deltas": "x"},
-    )
-)
-OPTIONAL: st.SearchStrategy[Json] = st.fixed_dictionaries(
-    {},
-    optional={"timestamp": st.integers(0, 3), "subagentRunId": st.sampled_from(("s", 't"'))},
-)
-KINDS = st.sampled_from(
-    (
-        *((TextMessageContentEvent, "messageId"), (ToolCallArgsEvent, "toolCallId")),
-        *((ReasoningMessageContentEvent, "messageId"), (Extended, "messageId")),
-        (Backwards, "messageId"),
-    )
-)
+STREAMS: dict[str, tuple[list[BaseEvent], list[str | None]]] = {
+    "one stream": ([text_event("a"), text_event("b"), text_event("c")], ["abc"]),
+    "texts that look like JSON": ([text_event(each) for each in LOOK_LIKE_JSON], ["".join(LOOK_LIKE_JSON)]),
+    "other times": ([text_event("a", timestamp=1), text_event("b", timestamp=2), text_event("c")], ["abc"]),
+    "a field of the agent's own": ([text_event("a", own={"delta": "x"}), text_event("b", own={"delta": "x"})], ["ab"]),
+    "other values of that field": ([text_event("a", own="x"), text_event("b", own="y")], ["a", "b"]),
+    "another message": ([text_event("a"), text_event("b", messageId='m","delta":"x')], ["a", "b"]),
+    "another subagent": ([text_event("a", subagentRunId="s"), text_event("b")], ["a", "b"]),
+    "metadata": ([text_event("a"), text_event("b", metadata={"k": 1}), text_event("c")], ["a", "b", "c"]),
+    "an event of the provider": ([text_event("a", rawEvent="x"), text_event("b", rawEvent="x")], ["a", "b"]),
+    "an event between": (
+        [text_event("a"), CustomEvent(name="n", value={"delta": "x"}), text_event("b")],
+        ["a", None, "b"],
+    ),
+    "another type": ([text_event("a"), ReasoningMessageContentEvent(message_id="m", delta="b")], ["a", "b"]),
+    "arguments": ([ToolCallArgsEvent(tool_call_id="c", delta=each) for each in ("{", "}")], ["{}"]),
+}
 
 
-@st.composite
-def streams(draw: st.DrawFn) -> list[Envelope]:
-    """Events of a few streams, each several times in a row, with other events between them."""
-    events: list[BaseEvent] = []
-    for _ in range(draw(st.integers(1, 4))):
-        (kind, key), name, aside = draw(KINDS), draw(IDS), draw(ASIDES)
-        subagent = draw(OPTIONAL)
-        for _ in range(draw(st.integers(1, 4))):
-            fields = {key: name, "delta": draw(TEXTS), **aside, **(subagent if draw(st.booleans()) else draw(OPTIONAL))}
-            events.append(kind.model_validate(fields))
-        if draw(st.booleans()):
-            events.append(CustomEvent(name="n", value={"delta": "x"}, metadata=draw(st.sampled_from((None, {"k": 1})))))
-    return [envelope(seq, event) for seq, event in enumerate(events, 1)]
-
-
-@pytest.mark.parametrize("with_seq", [False, True])
-@given(envelopes=streams())
-@example(envelopes=[envelope(1, TextMessageContentEvent(message_id="m", delta=text)) for text in LOOKS_LIKE_JSON])
-def test_frames_are_what_parsing_every_event_would_give(*, envelopes: list[Envelope], with_seq: bool) -> None:
-    assert read(envelopes, with_seq=with_seq) == by_parsing(envelopes, with_seq=with_seq)
-
-
-def name(event: BaseEvent) -> str:
-    return str(event.type.value)
+@pytest.mark.parametrize(("events", "deltas"), STREAMS.values(), ids=STREAMS)
+def test_adjacent_deltas_of_one_stream_are_one_frame(events: list[BaseEvent], deltas: list[str | None]) -> None:
+    envelopes = [envelope(seq, event) for seq, event in enumerate(events, 1)]
+    frames = read(envelopes)
+    assert [frame.get("delta") for frame in frames] == deltas
+    assert frames[0] == {**json.loads(encode(events[0])), "delta": deltas[0]}
+    assert read(envelopes, with_seq=True)[-1]["metadata"]["seq"] == len(events)
 
 
 def test_sse_frames_have_an_id_and_end_in_two_line_feeds() -> None:
