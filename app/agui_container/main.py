@@ -58,14 +58,13 @@ from agui_container.stores import is_durable, open_store
 from agui_container.stores.files import BUCKET, open_files
 from agui_container.tool_factory import app_requests
 from agui_container.web import files, invocations, rest, websocket
-from agui_container.web.application import Application, FastAPI
+from agui_container.web.application import Application, ContractPaths, FastAPI, contract_endpoints
 from agui_container.web.authentication import CallerAuthentication
 from agui_container.web.browser_policy import BrowserPolicy
 from agui_container.web.caller_middleware import CallerMiddleware
 from agui_container.web.commands import CommandResponder
 from agui_container.web.console import routes as console
 from agui_container.web.console.options import ConsoleOptions
-from agui_container.web.contract_paths import ContractPaths, contract_endpoints
 from agui_container.web.error_responses import on_app_error, on_error, on_http_error
 from agui_container.web.openapi import routes as openapi
 from agui_container.web.registration import Closers, GrpcRegistration, HttpRegistration

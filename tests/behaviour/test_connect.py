@@ -13,7 +13,7 @@ from ag_ui.core import (
 )
 
 from agui_container.ports import Item
-from agui_container.telemetry import LIMIT_USE
+from agui_container.telemetry.instruments import LIMIT_USE
 from tests.behaviour.client import Client, outcome, text, types
 from tests.behaviour.conversations import ClientThread, answer, interrupts
 from tests.conftest import Connect

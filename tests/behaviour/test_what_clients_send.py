@@ -9,7 +9,7 @@ from ag_ui import core as ag
 
 from agui_container.assistant.assistant import Assistant
 from agui_container.ports import Item, ToolCallDelta
-from agui_container.protocol.a2ui import describe
+from agui_container.protocol.client_input import describe_click
 from tests.agents.doubles import DONE, ScriptedModel, answering
 from tests.behaviour.client import outcome, text
 from tests.behaviour.conftest import ConnectModel
@@ -245,7 +245,7 @@ async def test_a_click_that_the_middleware_has_written_is_not_written_again(conn
     call = {"id": "c", "type": "function", "function": {"name": "log_a2ui_event", "arguments": "{}"}}
     written = [
         {"id": "a", "role": "assistant", "toolCalls": [call]},
-        {"id": "r", "role": "tool", "toolCallId": "c", "content": describe(CLICK)},
+        {"id": "r", "role": "tool", "toolCallId": "c", "content": describe_click(CLICK)},
     ]
     click = {"a2uiAction": {"userAction": CLICK}}
     found = await given(connect, messages=[user("hi"), *written], forwardedProps=click)

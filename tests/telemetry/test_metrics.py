@@ -18,8 +18,9 @@ from agui_container.ports import Item
 from agui_container.protocol.errors import AppError
 from agui_container.run.policy import IdentityLimits
 from agui_container.settings import Settings
-from agui_container.telemetry import RunTrace, instruments
+from agui_container.telemetry import instruments
 from agui_container.telemetry.prometheus import Exposition, expose, metric_name
+from agui_container.telemetry.spans import RunTrace
 from tests.contexts import run_context
 from tests.engine.doubles import WAIT, FakeClock, ask, asking, caller, envelopes, eventually, forever, make_service
 from tests.server.sockets.process import ServerProcess

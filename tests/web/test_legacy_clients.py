@@ -9,7 +9,7 @@ from ag_ui import core as ag
 
 from agui_container.ports import Item
 from agui_container.threads import LARGE_BYTES
-from agui_container.web import legacy_clients
+from agui_container.web import formats
 from tests.conftest import Serve
 from tests.engine.doubles import Json, ask
 from tests.sse import events_of
@@ -83,7 +83,7 @@ async def test_a_replay_is_reduced_for_who_asks_in_an_input_and_whole_for_a_bare
 
 
 async def test_large_events_are_reduced_off_the_event_loop(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    names, reduce = set[str](), legacy_clients.reduce_event
+    names, reduce = set[str](), formats.reduce_event
 
     def record(data: bytes) -> bytes:
         if len(data) > LARGE_BYTES:
@@ -96,7 +96,7 @@ async def test_large_events_are_reduced_off_the_event_loop(serve: Serve, monkeyp
             messages=[ag.ToolMessage(id="m", role="tool", tool_call_id="c", content=content)]
         )
 
-    monkeypatch.setattr(legacy_clients, "reduce_event", record)
+    monkeypatch.setattr(formats, "reduce_event", record)
     client, _ = await serve(yield_large)
     _, snapshot, _ = events_of((await post(client, input_without_version())).content)
     assert snapshot["messages"][0]["content"] == LARGE_BYTES * "x"

@@ -38,7 +38,7 @@ from agui_container.run.policy import NO_CONDITION, OnBusy, Policy, ThreadCondit
 from agui_container.run.recorder import RunRecorder
 from agui_container.run.run import Run, RunOrigin
 from agui_container.run.subscription import Readable, Subscription
-from agui_container.telemetry import (
+from agui_container.telemetry.instruments import (
     EVENTS,
     LIMIT_USE,
     OPEN_RUNS,

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from agui_container.log_values import format_fields
 from agui_container.ports import Clock
-from agui_container.telemetry import LOOP_LAG
+from agui_container.telemetry.instruments import LOOP_LAG
 
 INTERVAL_SECONDS = 0.1
 """Pause between two measurements while the process is busy. A block that is shorter than this is not seen at all."""

@@ -19,7 +19,7 @@ from agui_container.run.fairness import FairScheduler
 from agui_container.run.life import RunPhase
 from agui_container.run.policy import CapacityLimits
 from agui_container.run.run import Run
-from agui_container.telemetry import make_exporter
+from agui_container.telemetry.export import make_exporter
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Content parts and tools as clients send them, in the one form that agents and models read.
+"""Content parts, tools and clicks as clients send them, in the one form that agents and models read.
 
 Rules for content parts:
 
@@ -11,12 +11,19 @@ Rule for tools: the arguments of a call are an object, so ``parameters`` is an o
 Other spellings are translated: no schema, an empty one, JSON as text, a missing ``type``. Anything else is refused with
 the name of the tool, because a provider would refuse the whole request.
 
+Rule for clicks: a page sends a click in an A2UI surface in ``forwardedProps.a2uiAction``. It becomes a call of the
+assistant and its result, as ``@ag-ui/a2ui-middleware`` 0.0.10 writes them.
+
 Sources: AG-UI spec 1.1, basic/run-input; the official client's ``legacy-content``; RFC 2397; RFC 4648.
 """
 
 import base64
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote_to_bytes
+
+from ag_ui.core import AssistantMessage, FunctionCall, Message, ToolCall, ToolMessage
 
 from agui_container.protocol.strict_json import Warn, parse_finite_json, raise_validation_error
 
@@ -164,3 +171,45 @@ def _parsed(text: str) -> object:
         return parse_finite_json(text)
     except ValueError:
         return None
+
+
+# --- clicks -----------------------------------------------------------------------------------------------------------
+
+CLICK_TOOL = "log_a2ui_event"
+CLICK_RESULT = "a2ui-result-"
+"""Beginning of the ids of the results that this server writes."""
+
+
+def action_messages(messages: Sequence[Message], props: object, run_id: str) -> Sequence[Message]:
+    """Return a call of the assistant and its result for a click, nothing without one.
+
+    The ids follow from the run, so that a retry of the run has the same messages. The middleware leaves the click in
+    the input, so its messages may be there already. Those of an earlier click stay what they are.
+    """
+    click = props.get("a2uiAction") if isinstance(props, Mapping) else None
+    action = click.get("userAction") if isinstance(click, Mapping) else None
+    if not isinstance(action, Mapping) or ends_with_click(messages, run_id, describe_click(action)):
+        return ()
+    function = FunctionCall(name=CLICK_TOOL, arguments=json.dumps(action, ensure_ascii=False))
+    call = ToolCall(id=f"a2ui-call-{run_id}", function=function)
+    return (
+        AssistantMessage(id=f"a2ui-{run_id}", content="", tool_calls=[call]),
+        ToolMessage(id=f"{CLICK_RESULT}{run_id}", tool_call_id=call.id, content=describe_click(action)),
+    )
+
+
+def ends_with_click(messages: Sequence[Message], run_id: str, text: str) -> bool:
+    match messages[-2:]:
+        case [AssistantMessage(tool_calls=calls), ToolMessage(id=id_, content=content)]:
+            is_click = any(call.function.name == CLICK_TOOL for call in calls or ())
+            return is_click and (
+                id_ == f"{CLICK_RESULT}{run_id}" or (not id_.startswith(CLICK_RESULT) and content == text)
+            )
+    return False
+
+
+def describe_click(action: Mapping[str, object]) -> str:
+    name, surface = action.get("name", "unknown_action"), action.get("surfaceId", "unknown_surface")
+    component = f" (component: {action['sourceComponentId']})" if action.get("sourceComponentId") else ""
+    context = json.dumps(action.get("context") or {}, ensure_ascii=False)
+    return f'User performed action "{name}" on surface "{surface}"{component}. Context: {context}'

@@ -19,8 +19,7 @@ from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
-from agui_container.protocol.a2ui import action_messages
-from agui_container.protocol.client_input import migrate_parts, normalise_tools
+from agui_container.protocol.client_input import action_messages, migrate_parts, normalise_tools
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.protocol.field_errors import field_errors, located_messages
 from agui_container.protocol.strict_json import Warn, parse_json, raise_validation_error

@@ -54,7 +54,8 @@ from agui_container.run.readers import Readers
 from agui_container.run.recorder import RunRecorder
 from agui_container.run.subscription import OnClose, Readable
 from agui_container.run.user_code import raised_at
-from agui_container.telemetry import CANCEL_REASON, CANCELS, RunTrace
+from agui_container.telemetry.instruments import CANCEL_REASON, CANCELS
+from agui_container.telemetry.spans import RunTrace
 from agui_core.expander import IllegalEvent
 
 logger = logging.getLogger(__name__)

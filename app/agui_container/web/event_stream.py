@@ -24,8 +24,7 @@ from agui_container.protocol.wire.envelope import Batch
 from agui_container.run.subscription import Subscription
 from agui_container.threads import LARGE_BYTES, offload_if_large
 from agui_container.web.caller_middleware import OUTER_SEND
-from agui_container.web.formats import COMMENT, STREAM_HEADERS, sse_frames
-from agui_container.web.legacy_clients import reduced, size_to_reduce
+from agui_container.web.formats import COMMENT, STREAM_HEADERS, reduced, size_to_reduce, sse_frames
 
 CHECK_SECONDS = 1.0
 """Longest interval between two checks."""

@@ -23,8 +23,7 @@ from agui_container.protocol.wire import envelope
 from agui_container.web.caller_middleware import AGENT, INVOCATIONS, caller_of
 from agui_container.web.commands import CommandResponder
 from agui_container.web.event_stream import EventStreamResponse, StreamMonitor
-from agui_container.web.formats import EVENT_STREAM, HEADERS, sse_frames
-from agui_container.web.legacy_clients import is_legacy_client
+from agui_container.web.formats import EVENT_STREAM, HEADERS, is_legacy_client, sse_frames
 from agui_container.web.raw_path_route import RawPathRoute
 from agui_container.web.request_body import read_request
 from agui_core.commands import Attach

@@ -9,11 +9,12 @@ Rules:
 
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar, cast
 
+from ag_ui.core import ToolCall
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 from pydantic_core import to_json
@@ -84,9 +85,6 @@ CONTEXT_SINCE = "2026-09-30"
 
 API_VERSION, ORG_ID = "x-roboto-api-version", "x-roboto-org-id"
 """Headers with the version of Roboto's API, and the organisation."""
-
-FEEDBACK = ("sentiment", "categories", "notes")
-"""Members of a feedback."""
 
 NO_DATA = b"null"
 """Data of an answer that has none, as JSON."""
@@ -168,7 +166,7 @@ class Sessions:
         if self._turns.is_active(thread) or thread.status is not ThreadStatus.CLIENT_TOOL_TURN:
             raise validation_error("The session is not waiting for results of client tools.")
         turn = last_turn(await threads.messages_since(caller, thread_id, begins_turn))
-        check_results(answer, {call.id: call.function.name for call in unanswered_in_last_turn(turn)})
+        check_results(answer, unanswered_in_last_turn(turn))
         run = self._new_run(thread_id, replace(facts, **changed), goals=goals_of(turn, goals))
         step = await offload(answer_calls, run.goals, turn, self._service.new_id, run.now) if run.goals else Step()
         notes = [*fact_notes(changed), *(goal.note for goal in step.changed)]
@@ -210,8 +208,7 @@ class Sessions:
         client, thread_id, at = _client_of(request), _session_id(request), index(request)
         body, _ = await read_fields(request, self._max_body, self._service)
         answer_id, org_id = await self._turns.read(client, thread_id, partial(SessionView.answer_at, at=at))
-        given = {name: body[name] for name in FEEDBACK if name in body}
-        command = parse_command({"type": "threads.feedback", "threadId": thread_id, "messageId": answer_id, **given})
+        command = parse_command({**body, "type": "threads.feedback", "threadId": thread_id, "messageId": answer_id})
         feedback = await self._service.threads.answer(client.caller, cast("ThreadsFeedback", command))
         record = {
             **ids(thread_id),
@@ -222,7 +219,9 @@ class Sessions:
             "created_by": client.caller.owner,
             "modified": date_of(float(str(feedback["changedAt"]))),
             "modified_by": client.caller.owner,
-            **{name: feedback.get(name) for name in FEEDBACK},
+            "sentiment": feedback["sentiment"],
+            "categories": feedback["categories"],
+            "notes": feedback.get("notes"),
         }
         return to_json(record)
 
@@ -284,15 +283,12 @@ def field_names() -> Iterator[None]:
         raise validation_error(BUSY) from None
 
 
-def check_results(request: requests.ToolResultsRequest, calls: Mapping[str, str]) -> None:
+def check_results(request: requests.ToolResultsRequest, calls: Iterable[ToolCall]) -> None:
     """Check that each result is the only one of a call that waits, and names the tool of that call."""
-    open_calls = dict(calls)
+    waiting = {call.id: call.function.name for call in calls}
     for at, result in enumerate(request.tool_results):
-        name = open_calls.pop(result.tool_use_id, None)
-        if name is None:
-            raise validation_error(f"tool_results.{at}.tool_use_id: no call of this id is waiting for a result.")
-        if name != result.tool_name:
-            raise validation_error(f"tool_results.{at}.tool_name: the call of this id is of '{name}'.")
+        if waiting.pop(result.tool_use_id, None) != result.tool_name:
+            raise validation_error(f"tool_results.{at}: no call of this id and this tool is waiting for a result.")
 
 
 # --- routes -----------------------------------------------------------------------------------------------------------

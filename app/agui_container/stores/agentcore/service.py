@@ -40,7 +40,7 @@ from agui_container.stores.agentcore.turn_events import (
     merge_records,
     read_records,
 )
-from agui_container.telemetry import STORE_DURATION, CallTimer
+from agui_container.telemetry.instruments import STORE_DURATION, CallTimer
 
 MEMORY_ID = re.compile(
     r"(arn:(aws|aws-cn|aws-us-gov):bedrock-agentcore:(?P<region>[a-z0-9-]+):[0-9]{12}:memory/)?"
