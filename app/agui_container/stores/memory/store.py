@@ -341,14 +341,24 @@ class MemoryStore:
         at, title, ids = fork.created_at, thread.record.title, list(thread.messages)
         history = [replace(thread.messages[name], run_id=None) for name in ids[: ids.index(message.id) + 1]]
         new = ThreadRecord(key, fork.status, at, at, title, forked_from=origin)
-        self.restore(new, Change(history, state=thread.state))
+        self._change(self._create(new), Change(history, state=thread.state))
         return new
 
-    def restore(self, record: ThreadRecord, change: Change) -> None:
-        """Apply a change that was read from elsewhere. A thread that is not in memory is created from ``record``."""
-        thread = self._threads.get(record.key) or self._create(record)
+    # --- copies of threads that are kept elsewhere ---
+
+    def has(self, key: ThreadKey) -> bool:
+        return key in self._threads
+
+    def changes(self, key: ThreadKey, since: str | None = None) -> ThreadDelta | None:
+        """Return the changes of a thread as ``thread`` does, but only the notes that have changed."""
+        thread = self._threads.get(key)
+        return None if thread is None else replace(thread.delta(since), notes=thread.changed_notes(since))
+
+    def restore(self, whole: ThreadDelta) -> None:
+        """Take over a thread that was read from elsewhere. A known thread keeps its record."""
+        thread = self._threads.get(whole.thread.key) or self._create(whole.thread)
         thread.touch(thread.record)
-        self._change(thread, change)
+        self._change(thread, Change(whole.messages, whole.order, whole.state, whole.thread.title, whole.notes))
 
     # --- notes ---
 
@@ -359,6 +369,7 @@ class MemoryStore:
     async def put_notes(self, thread: ThreadKey, notes: Sequence[ThreadNote]) -> bool:
         stored = self._threads.get(thread)
         if stored is not None:
+            stored.touch(stored.record)
             self._change(stored, Change(notes=notes))
         return stored is not None
 

@@ -61,7 +61,7 @@ class MemoryThread(Struct, eq=False):
 
     Attributes:
         messages: messages by id, in order.
-        revisions: revision at which each message last changed, by message id.
+        revisions: revision at which each message and note last changed, by its key.
         notes: notes by kind and id, in the order of their first writes.
         runs: runs by id, oldest first.
         turn: status before the active run.
@@ -71,7 +71,7 @@ class MemoryThread(Struct, eq=False):
     record: ThreadRecord
     number: int
     messages: dict[str, StoredMessage] = field(default_factory=dict)
-    revisions: dict[str, int] = field(default_factory=dict)
+    revisions: dict[Hashable, int] = field(default_factory=dict)
     notes: dict[tuple[str, str], ThreadNote] = field(default_factory=dict)
     runs: dict[str, MemoryRun] = field(default_factory=dict)
     state: bytes | None = None
@@ -105,7 +105,9 @@ class MemoryThread(Struct, eq=False):
         if change.title is not None and self.record.title is None:
             self.record = replace(self.record, title=change.title)
         for note in change.notes:
-            self._put(self.notes, (note.kind, note.id), note)
+            if self.notes.get(key := (note.kind, note.id)) != note:
+                self._put(self.notes, key, note)
+                self.revisions[key] = self.revision
 
     def _put(self, items: dict[K, Item], key: K, item: Item) -> None:
         stored = items.get(key)
@@ -168,6 +170,10 @@ class MemoryThread(Struct, eq=False):
 
     def notes_of(self, kinds: Sequence[str]) -> Sequence[ThreadNote]:
         return [note for note in self.notes.values() if note.kind in kinds]
+
+    def changed_notes(self, since: str | None) -> Sequence[ThreadNote]:
+        revision = parse_revision(since, self.number)
+        return [note for key, note in self.notes.items() if revision is None or self.revisions[key] > revision]
 
     def page(self, limit: int, before: str | None, last: str | None) -> Page[StoredMessage]:
         """Return the last messages, or those up to a message. Raises ``BadToken``."""
