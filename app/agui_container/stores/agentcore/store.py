@@ -57,14 +57,7 @@ class AgentCoreStore:
         self._memory = memory = MemoryStore(now)
         self._service = MemoryService(memory_id, call_seconds)
         self._histories = ThreadHistories(memory, self._service)
-        self.append = memory.append
-        self.renew = memory.renew
-        self.cancel = memory.cancel
-        self.take_over = memory.take_over
-        self.forget = memory.forget
         self.run = memory.run
-        self.runs = memory.runs
-        self.envelopes = memory.envelopes
 
     def take_warnings(self, thread: ThreadKey) -> Sequence[StoreWarning]:
         """Return failed reads and writes of a thread since the last call."""

@@ -13,10 +13,9 @@ from sqlalchemy import LargeBinary, bindparam, select, text, update
 from sqlalchemy import insert as plain_insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from agui_container.ports.records import RunKey
+from agui_container.ports.records import RunKey, RunRecord
 from agui_container.ports.store import LeaseLost
 from agui_container.protocol.wire.envelope import Envelope
-from agui_container.stores.page_tokens import unpersisted
 from agui_container.stores.sql.database import Database, mark_retrieved
 from agui_container.stores.sql.rows import RUN_FACTS, run_record
 from agui_container.stores.sql.schema import ENVELOPES, RUNS, digest_of
@@ -133,6 +132,14 @@ async def append_each(connection: AsyncConnection, batch: Mapping[bytes, AppendR
     if ends:
         await connection.execute(ADVANCE_EACH, ends)
     return refused
+
+
+def unpersisted(record: RunRecord, envelopes: Sequence[Envelope]) -> Sequence[Envelope]:
+    """Return the envelopes that are not stored yet. Raises ``ValueError`` if they leave a gap after the stored ones."""
+    new = [envelope for envelope in envelopes if envelope.seq > record.last_seq]
+    if new and new[0].seq != record.last_seq + 1:
+        raise ValueError(f"envelope {new[0].seq} cannot follow {record.last_seq}")
+    return new
 
 
 async def insert_envelopes(connection: AsyncConnection, rows: Sequence[tuple[int, Envelope]]) -> None:

@@ -32,9 +32,9 @@ from agui_container.ports.records import (
 )
 from agui_container.ports.store import PAGE, READ_BYTES, READ_EVENTS, LeaseLost, Merge, RunQuery
 from agui_container.protocol.wire.envelope import Envelope
-from agui_container.stores.page_tokens import make_page, parse_number, unpersisted
+from agui_container.stores.page_tokens import make_page, parse_number
 from agui_container.stores.sql.database import Database, reads, writes
-from agui_container.stores.sql.envelopes import AppendBatcher, insert_envelopes
+from agui_container.stores.sql.envelopes import AppendBatcher, insert_envelopes, unpersisted
 from agui_container.stores.sql.rows import (
     IS_OPEN,
     RUN_FACTS,
