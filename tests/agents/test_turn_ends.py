@@ -269,20 +269,19 @@ async def test_a_history_from_which_a_rejected_call_was_edited_away_is_answered_
 
 async def test_a_call_after_the_end_of_the_run_does_not_start(serve: Serve) -> None:
     leftover: list[asyncio.Task[object]] = []
+    has_ended = asyncio.Event()
 
     async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        go = asyncio.Event()
-
         async def late() -> object:
-            await go.wait()
+            await has_ended.wait()
             return await ctx.call_tool("hang")
 
         leftover.append(asyncio.create_task(late()))
-        asyncio.get_running_loop().call_later(0.05, go.set)
         yield str(await ctx.call_tool("pay", {"amount": 1}))
 
     client = await serve(agent)
     await client.send("go")
+    has_ended.set()
     await asyncio.wait(leftover)
     assert isinstance(leftover[0].exception(), RunInterrupted)
     assert EFFECTS == []

@@ -46,22 +46,15 @@ async def failure(url: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "key",
     [
         {"kty": "oct", "k": "c2VjcmV0", "kid": "k", "alg": "HS256"},
-        {"kty": "oct", "k": "c2VjcmV0", "kid": "k", "alg": "RS256"},
         {**RSAAlgorithm.to_jwk(RSA_2048, as_dict=True), "kid": "k"},
         rsa(alg="HS256"),
-        rsa(alg="ES256"),
         rsa(use="enc"),
         rsa(n="AQAB"),
         rsa(n="!"),
-        {"kty": "EC", "crv": "secp256k1", "x": "AA", "y": "AA", "kid": "k"},
         {"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "kid": "k"},
-        {"kty": "OKP", "crv": "X25519", "x": "AA", "kid": "k"},
-        {"kid": "k"},
         {},
-        "key",
         None,
     ],
 )

@@ -1,24 +1,17 @@
 """A second run on a busy thread: it is refused, queued, or replaces the first, by setting or by request."""
 
-import asyncio
-
 import pytest
 
 from agui_container.run.policy import CapacityLimits
 from tests.behaviour.client import Client, Refused, begin_run, outcome
+from tests.behaviour.test_threads import wait_for_thread
 from tests.conftest import Connect
-from tests.engine.doubles import WAIT, Json, ask
+from tests.engine.doubles import Json, ask
 from tests.waiting_agent import WaitingAgent, run_id
 
 
 async def conversation(client: Client) -> list[str]:
-    """Wait until the thread's runs are stored, and return its messages. An end may be read before it is stored."""
-    async with asyncio.timeout(WAIT):
-        while True:
-            thread = await client.command({"command": {"type": "threads.get", "threadId": "t1"}})
-            if thread["status"] == "user_turn":
-                return [message["content"] for message in thread["messages"]]
-            await asyncio.sleep(0)
+    return [message["content"] for message in (await wait_for_thread(client))["messages"]]
 
 
 @pytest.mark.durable

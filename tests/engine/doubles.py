@@ -107,7 +107,6 @@ def make_service(  # noqa: PLR0913 - each has a default
             limits=limits or CapacityLimits(),
             identity_limits=caller_limits or read_identity_limits(settings.caller_limits),
         ),
-        clock,
         cluster,
         tools=tools or {},
         capabilities=build_capabilities(adapted, settings),

@@ -126,5 +126,5 @@ async def test_a_cancel_in_the_moment_of_a_retry_reaches_the_run_elsewhere(monke
     assert b'"cancelled"' in (await envelopes(theirs))[-1].data
     (await retry).close()
     await wait_until_stored(here)
-    assert here.registry.get(RUN) is None  # these ids mean the other run, also here
+    assert here.registry.by_key.get(RUN) is None  # these ids mean the other run, also here
     await wait_until_stored(there)

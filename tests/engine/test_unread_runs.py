@@ -46,11 +46,11 @@ async def test_a_stored_run_without_readers_takes_no_memory() -> None:
     reader = await service.admit(asking(), caller())
     await envelopes(reader)
     await wait_until_stored(service)
-    assert service.registry.get(RUN) is not None
-    assert service.readings().limits["logBytes"] > 0
+    assert service.registry.by_key.get(RUN) is not None
+    assert service.readings()["agui.limit.used"]["logBytes"] > 0
     reader.close()
-    assert service.registry.get(RUN) is None
-    assert service.readings().limits["logBytes"] == 0
+    assert service.registry.by_key.get(RUN) is None
+    assert service.readings()["agui.limit.used"]["logBytes"] == 0
 
 
 # --- retries of forgotten runs ----------------------------------------------------------------------------------------

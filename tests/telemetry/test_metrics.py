@@ -11,7 +11,7 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from agui_container.engine.engine import Engine
-from agui_container.engine.loop_monitor import LoopMonitor
+from agui_container.engine.health import LoopMonitor
 from agui_container.main import build_app
 from agui_container.ports import Item
 from agui_container.settings import Settings
@@ -86,9 +86,9 @@ async def test_cancelled_runs_are_counted_by_the_reason(reader: InMemoryMetricRe
 async def test_the_lag_of_the_event_loop_is_measured_while_runs_are_open(
     reader: InMemoryMetricReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agui_container.engine.loop_monitor.INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr("agui_container.engine.health.INTERVAL_SECONDS", 0.0)
     service = make_service(forever)
-    monitor = asyncio.create_task(LoopMonitor(service.health, service.registry).run())
+    monitor = asyncio.create_task(LoopMonitor(service.health, service.registry.open_run_ids).run())
     for _ in range(3):
         await asyncio.sleep(0)
     assert metric_rows(reader, "agui.loop.lag") == []

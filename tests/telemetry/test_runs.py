@@ -5,7 +5,7 @@ from contextvars import copy_context
 from ag_ui.core import RunErrorEvent, RunFinishedEvent, TokenUsage
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from agui_container.telemetry import RunTrace
+from agui_container.telemetry.spans import RunTrace
 from tests.contexts import run_context
 from tests.telemetry.conftest import metric_rows
 

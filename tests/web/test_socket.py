@@ -8,6 +8,7 @@ import pytest
 from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
 
 from agui_container.ports import Item
+from agui_container.ports.records import ThreadKey
 from agui_container.stores.memory import MemoryStore
 from agui_container.web.websocket_runs import MAX_WAITING
 from tests.conftest import Serve
@@ -196,7 +197,7 @@ async def test_a_cancel_without_ids_ends_the_run_of_this_connection(serve: Serve
     assert frame_names(frames) == ["RUN_FINISHED r1", "result r1"]
     assert frames[0]["outcome"] == {"type": "cancelled"}
     assert (frames[1]["id"], frames[1]["command"], frames[1]["status"]) == (1, "cancel", "cancelled")
-    assert [run.status for run in client.service.registry.queue("everybody", "t2")] == ["running"]
+    assert [run.status for run in client.service.registry.open_queue(ThreadKey("everybody", "t2"))] == ["running"]
 
 
 async def test_a_cancel_without_ids_ends_the_run_that_is_being_admitted(

@@ -9,14 +9,14 @@ from ag_ui.core import Interrupt, RunAgentInput
 
 from agui_container.engine.registry import RunRegistry
 from agui_container.engine.repeated_inputs import interrupts_of, is_answer, is_derived_run
-from agui_container.engine.views import View, run_view, stored_run_view
-from agui_container.ports import Caller, Clock
+from agui_container.engine.views import View, run_view
+from agui_container.ports import Caller
 from agui_container.ports.records import RunKey, RunRecord, RunStatus, ThreadKey
 from agui_container.ports.store import PAGE, DurableStore, RunQuery, store_errors_as_app_errors
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.cluster import Cluster
+from agui_container.run.endings import CancelReason
 from agui_container.run.life import RunPhase
-from agui_container.run.outcome import CancelReason
 from agui_container.run.questions import open_questions
 from agui_container.run.run import Run
 
@@ -28,13 +28,12 @@ class RunFinder:
         self,
         registry: RunRegistry,
         cluster: Cluster,
-        clock: Clock,
         cancel_questions: Callable[[Caller, str, Sequence[Interrupt]], Awaitable[None]],
     ) -> None:
         self._cancel_questions = cancel_questions
         self._registry = registry
         self._cluster = cluster
-        self._clock = clock
+        self._clock = cluster.clock
 
     def find_local(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run | None:
         """Return the run if it is in this process.
@@ -45,10 +44,10 @@ class RunFinder:
             return None if thread_id is None else self._latest(ThreadKey(caller.owner, thread_id))
         if thread_id is None:
             return next(self._registry.newest_first(caller.owner, run_id=run_id), None)
-        return self._registry.get(RunKey(caller.owner, thread_id, run_id))
+        return self._registry.by_key.get(RunKey(caller.owner, thread_id, run_id))
 
     def _latest(self, thread: ThreadKey) -> Run | None:
-        for run in self._registry.queue(*thread):
+        for run in self._registry.open_queue(thread):
             return run
         if self._cluster.durable:
             return None  # the thread's latest run may be another replica's
@@ -67,8 +66,7 @@ class RunFinder:
 
     async def find(self, caller: Caller, thread_id: str | None, run_id: str | None) -> View:
         """Return the view of a run, by its id, or of a thread's active or latest run. Raises as ``find_stored``."""
-        now, run = self._clock.time(), await self.find_any(caller, thread_id, run_id)
-        return run_view(run, now) if isinstance(run, Run) else stored_run_view(run, now)
+        return run_view(await self.find_any(caller, thread_id, run_id), self._clock.time())
 
     async def find_any(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run | RunRecord:
         """Return the run of this process, or its record. Raises as ``find_stored``.
@@ -85,7 +83,7 @@ class RunFinder:
             if run is None:
                 raise
             return run
-        own = self._registry.get(record.key) if record.replica == self._cluster.replica else None
+        own = self._registry.by_key.get(record.key) if record.replica == self._cluster.replica else None
         if own is not None:
             return own
         return record if run is None or record.is_open or record.key == run.key else run
@@ -144,15 +142,14 @@ class RunFinder:
             return view
         if isinstance(run, Run):
             run.cancel(CancelReason.CALLER)
-            return run_view(run, self._clock.time())
-        if run.is_open:
+        elif run.is_open:
             with store_errors_as_app_errors():
                 await self._cluster.cancel(run)
-        return stored_run_view(run, self._clock.time())
+        return run_view(run, self._clock.time())
 
     def _admitting(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run | None:
         """Return the run that is being admitted on a thread without open runs, for a cancel without a run id."""
-        if run_id is not None or thread_id is None or self._registry.queue(caller.owner, thread_id):
+        if run_id is not None or thread_id is None or self._registry.open_queue(ThreadKey(caller.owner, thread_id)):
             return None
         runs = self._registry.newest_first(caller.owner, thread_id)
         return next((run for run in runs if run.life.phase is RunPhase.ADMITTING), None)
@@ -166,9 +163,7 @@ class RunFinder:
         if not waiting:
             return None
         await self._cancel_questions(caller, run.key.thread_id, waiting)
-        now = self._clock.time()
-        view = run_view(run, now) if isinstance(run, Run) else stored_run_view(run, now)
-        return {**view, "status": RunStatus.CANCELLED.value}
+        return {**run_view(run, self._clock.time()), "status": RunStatus.CANCELLED.value}
 
     async def cancel_all(self, caller: Caller, thread_id: str) -> bool:
         """Cancel the open runs of a thread on all replicas, the waiting ones first. Return False if there are none."""
@@ -199,7 +194,7 @@ class RunFinder:
             stored = {record.key: record async for record in _recent_records(store, caller.owner)}
         by_key = {run.key: run for run in local if run.key not in stored or not self.is_unclaimed(run)}
         runs: Sequence[Run | RunRecord] = sorted((stored | by_key).values(), key=lambda it: it.started_at, reverse=True)
-        return [run_view(it, now) if isinstance(it, Run) else stored_run_view(it, now) for it in runs]
+        return [run_view(it, now) for it in runs]
 
     def _recent_runs(self, owner: str) -> Iterator[Run]:
         ended = 0

@@ -2,12 +2,31 @@
 
 Rule: the time changes only when the status does. A timestamp that moves on every ping keeps an idle AgentCore session
 alive for hours; one that never moves gets a busy session reaped (docs/architecture.md).
+
+Rule: ``LoopMonitor`` does not wake an idle process. Its measurement ends at once, because the platform may freeze an
+idle process.
 """
 
 import asyncio
+import logging
+import time
 from collections.abc import Callable
+from contextlib import suppress
 
+from agui_container.log_values import format_fields
 from agui_container.ports import Clock
+from agui_container.telemetry.instruments import LOOP_LAG
+
+INTERVAL_SECONDS = 0.1
+"""Pause between two measurements while the process is busy. A block that is shorter than this is not seen at all."""
+
+BLOCKED_SECONDS = 0.5
+"""Delay of a timer that is logged. Every reader of the process has waited for as long."""
+
+SHOWN_RUNS = 5
+"""Number of runs that a line names. The count is complete."""
+
+logger = logging.getLogger(__name__)
 
 
 class Health:
@@ -50,3 +69,38 @@ class Health:
         """Return the body of ``/ping`` in AgentCore's spelling. ``time_of_last_update`` is in Unix seconds."""
         self._refresh()
         return {"status": "HealthyBusy" if self.is_busy else "Healthy", "time_of_last_update": self._changed_at}
+
+
+class LoopMonitor:
+    """Measures how late a timer of the event loop is, for metrics, and warns of code that blocks it."""
+
+    def __init__(
+        self, health: Health, open_run_ids: Callable[[], list[str]], monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._health = health
+        self._open_run_ids = open_run_ids
+        self._monotonic = monotonic
+
+    async def run(self) -> None:
+        while True:
+            if self._health.is_busy:
+                await self._measure()
+            else:
+                await self._health.wait_for_change()
+
+    async def _measure(self) -> None:
+        runs = self._open_run_ids()[:SHOWN_RUNS]  # now, because a run may end in the step that blocks
+        began = self._monotonic()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(INTERVAL_SECONDS):
+                await self._health.wait_for_change()
+        delay = max(0.0, self._monotonic() - began - INTERVAL_SECONDS)
+        LOOP_LAG.record(delay, {})
+        if delay > BLOCKED_SECONDS:
+            self._warn(delay, runs)
+
+    def _warn(self, delay: float, runs: list[str]) -> None:
+        still_open = self._open_run_ids()
+        run_ids = dict.fromkeys([*runs, *still_open[:SHOWN_RUNS]])
+        fields = {"seconds": f"{delay:.1f}", "open_runs": len(still_open), "runs": ",".join(run_ids)}
+        logger.warning("event loop blocked %s", format_fields(fields))

@@ -8,20 +8,18 @@ stay within the limits.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
-from itertools import islice
 
 from agui_container.engine.health import Health
 from agui_container.engine.quota import Quota
 from agui_container.ports.records import RunKey, ThreadKey
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.run.endings import CancelReason, start_failed_error
 from agui_container.run.event_log import Flusher
 from agui_container.run.fairness import FairScheduler
 from agui_container.run.life import RunPhase
-from agui_container.run.outcome import CancelReason
 from agui_container.run.policy import CapacityLimits
 from agui_container.run.run import Run
-from agui_container.run.terminal_events import start_failed_error
-from agui_container.telemetry import make_exporter
+from agui_container.telemetry.export import make_exporter
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +41,7 @@ class RunRegistry:
         self.flusher = Flusher()
         self.scheduler = FairScheduler()
         self._limits = limits
-        self._quota = quota
+        self.quota = quota
         self._health = health
         self.queues: dict[ThreadKey, list[Run]] = {}
         """Runs by thread: the active one, then those that wait for it. A run that has ended while it waited stays,
@@ -60,15 +58,12 @@ class RunRegistry:
 
     # --- look-up ---
 
-    def get(self, key: RunKey) -> Run | None:
-        return self.by_key.get(key)
-
     def is_storing(self, thread: ThreadKey) -> bool:
         """Return True if a run of a thread is not stored to its end."""
         return any(run.thread == thread for run in self.lives)
 
-    def open_run_ids(self, limit: int) -> list[str]:
-        return [run.key.run_id for run in islice((run for run in self.lives if not run.log.has_ended), limit)]
+    def open_run_ids(self) -> list[str]:
+        return [run.key.run_id for run in self.lives if not run.log.has_ended]
 
     @property
     def open_count(self) -> int:
@@ -79,11 +74,8 @@ class RunRegistry:
         """Number of open runs that wait for another run on their thread. Any thread may ask."""
         return max(0, self.open_count - len(self.queues))
 
-    def queue(self, owner: str, thread_id: str) -> tuple[Run, ...]:
-        """Return the open runs of a thread: the active one, then the queued ones in order."""
-        return self.open_queue(ThreadKey(owner, thread_id))
-
     def open_queue(self, thread: ThreadKey) -> tuple[Run, ...]:
+        """Return the open runs of a thread: the active one, then the queued ones in order."""
         queue = self.queues.get(thread)
         return tuple([run for run in queue if not run.log.has_ended]) if queue else ()
 
@@ -116,7 +108,7 @@ class RunRegistry:
         """
         if len(self.queues.get(run.thread, ())) - len(to_cancel) > self._limits.queued_runs:
             raise AppError(ErrorCode.THREAD_BUSY, "Too many runs are waiting on this thread.")
-        self._quota.take(run.ctx.caller.identity, [other.ctx.caller.identity for other in to_cancel])
+        self.quota.take(run.ctx.caller.identity, [other.ctx.caller.identity for other in to_cancel])
         for other in reversed(to_cancel):
             other.cancel(CancelReason.NEW_RUN)
         queue = self.queues.setdefault(run.thread, [])
@@ -135,7 +127,7 @@ class RunRegistry:
         """
         queue = self.queues.get(run.thread, [])
         if run in queue:
-            self._quota.release(run.ctx.caller.identity)
+            self.quota.release(run.ctx.caller.identity)
             if run is queue[0] or run.life.is_dropped:
                 self._leave_queue(run)
         if run.life.is_dropped:
@@ -248,7 +240,7 @@ class RunRegistry:
         for run in self.open_runs():
             run.refuse(make_error())
         for run in self.lives:
-            run.recorder.drop_backlog(make_error())
+            run.recorder.is_stopping = True
         for task in self.tasks:
             task.cancel()
         await wait_in_turns(self.tasks, UNWIND_SECONDS)

@@ -33,11 +33,10 @@ from agui_container.ports.store import DurableStore, LeaseLost, StoreUnavailable
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.run.cluster import LEASE_SECONDS, Cluster, ReplicaCommand, decode_command
+from agui_container.run.endings import number_events, start_event, sum_usage, usage_json
 from agui_container.run.life import RunPhase
-from agui_container.run.outcome import sum_usage, usage_json
 from agui_container.run.recorder import LEASE_TAKEN, NOT_STORED, thread_deleted
 from agui_container.run.run import Run
-from agui_container.run.terminal_events import number_events, start_event
 from agui_container.threads import offload
 from agui_core.expander import IllegalEvent
 

@@ -22,9 +22,9 @@ from agui_container.ports.store import DurableStore, store_errors_as_app_errors,
 from agui_container.protocol.errors import ErrorCode
 from agui_container.protocol.wire.envelope import Batch, Envelope
 from agui_container.run.cluster import Cluster, ReplicaCommand
+from agui_container.run.endings import number_events
 from agui_container.run.readers import WATCH_SECONDS
 from agui_container.run.subscription import OnClose, PushBatch
-from agui_container.run.terminal_events import number_events
 
 T = TypeVar("T")
 

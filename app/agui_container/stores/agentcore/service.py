@@ -37,7 +37,7 @@ from agui_container.stores.agentcore.turn_events import (
     load_turns,
     make_turn_parts,
 )
-from agui_container.telemetry import STORE_DURATION, CallTimer
+from agui_container.telemetry.instruments import STORE_DURATION, CallTimer
 
 MEMORY_ID = re.compile(
     r"(arn:(aws|aws-cn|aws-us-gov):bedrock-agentcore:(?P<region>[a-z0-9-]+):[0-9]{12}:memory/)?"

@@ -68,7 +68,6 @@ class Session(SessionState):
         if caller.session_id is not None:
             self._options["session_id"] = caller.session_id  # a fork is in the same session of AgentCore
         self._server = Server(caller, options.get("retry", Retry()))
-        self._reader: RunReader | None = None
         self._reading = asyncio.Lock()
         self._calls: asyncio.Task[list[ClientToolResult]] | None = None
         self._continuation_token: str | None = None
@@ -206,11 +205,9 @@ class Session(SessionState):
                     if event is None:
                         break
                     yield self._applied(event)
-            if self._is_reading:
+            if self.outcome is None:
                 self._end(Outcome.CANCELLED)
         finally:
-            if self._reader is None or self._reader.has_ended:
-                self._is_reading = False
             self._reading.release()
 
     @asynccontextmanager
@@ -241,7 +238,7 @@ class Session(SessionState):
         if self._reader is None:
             return
         await self._reader.cancel()
-        if self._reader.has_ended and self._is_reading:
+        if self._reader.has_ended and self.outcome is None:
             self._end(Outcome.CANCELLED)
 
     async def _acquire(self) -> None:
@@ -254,17 +251,14 @@ class Session(SessionState):
 
     async def _open_run(self) -> RunReader | None:
         """Return the reader of the open run, or of the next one. None if it is not the agent's turn."""
-        if self._reader is not None and not self._reader.has_ended:
+        if self._is_reading:
             return self._reader
         if self._draft.is_due:
             await self._upload(self._draft.messages)
         if not self._draft.is_due:  # perhaps cancelled meanwhile
-            self._is_reading = False
             return None
         run_id = str(uuid4())
-        self._reader = RunReader(self._server, self.thread_id, run_id, self._run_input(run_id))
-        self._is_reading = True
-        return self._reader
+        return self._read(RunReader(self._server, self.thread_id, run_id, self._run_input(run_id)))
 
     async def _upload(self, messages: list[Message]) -> None:
         for at, message in enumerate(messages):
@@ -370,9 +364,8 @@ class Session(SessionState):
         token, active = thread.get("continuationToken"), thread.get("activeRunId")
         self._take_thread(thread)
         self._continuation_token = token if isinstance(token, str) else None
-        if isinstance(active, str) and (self._reader is None or self._reader.has_ended):
-            self._reader = RunReader(self._server, self.thread_id, active)
-            self._is_reading = True
+        if isinstance(active, str) and not self._is_reading:
+            self._read(RunReader(self._server, self.thread_id, active))
         elif thread.get("waiting") or (self.interrupts and thread.get("messages")):
             await self._ask_for_interrupts()
 
