@@ -50,7 +50,7 @@ from tests.agents.turns import (
 from tests.agents.turns_of_models import CallingModel, command
 from tests.contexts import of_type
 from tests.engine.doubles import caller, eventually, make_service
-from tests.engine.replicas import Replicas
+from tests.engine.replicas import Replicas, leases_of
 from tests.engine.test_recorder import beat
 
 
@@ -106,9 +106,9 @@ async def test_an_allowed_call_whose_process_died_reads_as_cut_off_in_the_next_t
     run = asyncio.create_task(client.send(command(["look 1", "look 0", "look 2"], is_gathered=False)))
     await eventually(lambda: "look 0" in EFFECTS and is_stored(here))
     there = await replicas.start(agent, settings, tools=named)
-    await there.leases.renew()
+    await leases_of(there).renew()
     replicas.clock.advance(LEASE_SECONDS)
-    await beat(there.leases)
+    await beat(leases_of(there))
     other = Client(asks(there), client.thread_id)
     await other.send("what now?")
     told = [event.content for event in of_type(other.events, ToolCallResultEvent)]
