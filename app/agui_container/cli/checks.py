@@ -26,10 +26,11 @@ from agui_container.main import build_app, open_url
 from agui_container.ports import Model, ToolError
 from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.model import Prompt
+from agui_container.ports.store import DurableStore
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.replicas.buses import open_bus
 from agui_container.settings import ASSISTANT, Auth, Settings
-from agui_container.stores import is_durable, open_store
+from agui_container.stores import open_store
 from agui_container.tools.mcp import McpConfigError, parse_servers
 from agui_container.tools.mcp.servers import Server
 
@@ -100,8 +101,8 @@ def skipped(name: str, detail: str) -> Finding:
     return Finding(name, CheckStatus.SKIPPED, detail)
 
 
-def failed(name: str, detail: str, advice: str) -> Finding:
-    return Finding(name, CheckStatus.FAILED, detail, advice)
+def failed(name: str, detail: str, advice: str = "") -> Finding:
+    return Finding(name, CheckStatus.FAILED, detail, advice or ADVICE.get(name, "See the reason."))
 
 
 def reason_of(error: BaseException) -> str:
@@ -122,7 +123,7 @@ async def check_port(settings: Settings) -> Findings:
         if answer := await ping(host, port):
             yield ok("port", f"a server answers on {host}:{port}: {answer}")
         else:
-            yield failed("port", error.message, ADVICE["port"])
+            yield failed("port", error.message)
     else:
         yield ok("port", f"{host}:{port} is free")
 
@@ -151,7 +152,7 @@ async def check_clock(settings: Settings) -> Findings:
         yield skipped("clock", f"{host} does not tell its time")
         return
     detail = f"{skew:.0f} seconds from {host}"
-    yield ok("clock", detail) if skew <= MAX_SKEW_SECONDS else failed("clock", detail, ADVICE["clock"])
+    yield ok("clock", detail) if skew <= MAX_SKEW_SECONDS else failed("clock", detail)
 
 
 # --- the agent, its store and its bus ---------------------------------------------------------------------------------
@@ -178,7 +179,7 @@ async def check_store(settings: Settings) -> Findings:
         return
     store = open_url("AGUI_STORE", url, open_store)
     try:
-        if not is_durable(url):
+        if not isinstance(store, DurableStore):
             await store.threads("agui-doctor", limit=1)
             yield ok("store", "AgentCore Memory answers")
             return
@@ -211,13 +212,9 @@ async def check_bus(settings: Settings) -> Findings:
 # --- providers --------------------------------------------------------------------------------------------------------
 
 
-def uses_aws(settings: Settings) -> bool:
-    models = (settings.model, *settings.models)
-    return any("bedrock:" in each for each in models) or settings.store.get_secret_value().startswith("agentcore-")
-
-
 async def check_aws(settings: Settings) -> Findings:
-    if not uses_aws(settings):
+    models, store = (settings.model, *settings.models), settings.store.get_secret_value()
+    if not any("bedrock:" in each for each in models) and not store.startswith("agentcore-"):
         yield skipped("aws", "the settings name nothing of AWS")
         return
     from boto3.session import Session  # type: ignore[import-untyped]  # noqa: PLC0415 - a slow import
@@ -267,7 +264,7 @@ async def check_mcp_servers(settings: Settings) -> Findings:
         try:
             yield ok("mcp", f"{server.name}: {', '.join(await tool_names(server)) or 'no tools'}")
         except (McpConfigError, ToolError) as error:
-            yield failed("mcp", f"{server.name}: {reason_of(error)}", ADVICE["mcp"])
+            yield failed("mcp", f"{server.name}: {reason_of(error)}")
 
 
 async def tool_names(server: Server) -> list[str]:

@@ -8,7 +8,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import IO, TextIO
 import click
 from ag_ui.core import BaseEvent, RawEvent, TextMessageContentEvent, TextMessageEndEvent, ToolCallResultEvent
 from prompt_toolkit.output import create_output
+from rich.console import Console
 
 from agui_client import (
     AgentClientError,
@@ -35,7 +36,9 @@ from agui_client import (
 from agui_container.cli.failure import error_text, without_controls
 from agui_container.cli.signals import ctrl_c_calls, run_command
 from agui_container.cli.target import ServerOptions, retry_and_show, server_options
+from agui_container.cli.terminal import questions
 from agui_container.cli.terminal.asker import Asker
+from agui_container.cli.terminal.screen import Screen
 from agui_core.plaintext import text_of
 
 
@@ -139,20 +142,12 @@ def status_of(session: Session) -> int:
 
 async def decide(approval: Approval, how: str | None) -> Decision | None:
     """Decide about a call as ``--approve`` says. None leaves it waiting, as the end of the input does."""
-    if how == "all":
-        return approval.approve()
-    if how == "none":
-        return approval.deny()
-    if how is None:
-        return None
-    asker = Asker(output=create_output(sys.stderr))
-    asker.discard_typed_keys()
-    call = f"{approval.tool_name} {json.dumps(approval.arguments, ensure_ascii=False)}"
-    try:
-        key = await asker.key(f"Allow {call}?", {"y": "allow", "n": "deny"})
-    except EOFError:
-        return None
-    return approval.approve() if key == "y" else approval.deny()
+    if how == "ask":
+        asker = Asker(output=create_output(sys.stderr))
+        asker.discard_typed_keys()
+        with suppress(EOFError):
+            return await questions.decide(approval, asker, Screen(Console(stderr=True)))
+    return {"all": approval.approve(), "none": approval.deny()}.get(how or "")
 
 
 def print_text(output: TextIO, event: BaseEvent) -> None:

@@ -157,7 +157,6 @@ class Run:
         for warning in warnings:
             self._pipeline.write(warning_event(warning))
         self._opening_events = len(self.log)
-        self.life.settle()  # after RUN_STARTED, because the request reads the first event when it wakes
         self._timer = self._clock.call_later(self.ctx.limits.seconds, self._expire)
         self._pipeline.on_boundary = self._on_boundary
         self._pipeline.on_first_event = self._on_first_event
@@ -165,6 +164,8 @@ class Run:
         self.input = None
         self._task = asyncio.create_task(self._main(run_input, agent, scheduler), name=f"run {self.ctx.run_id}")
         self._task.add_done_callback(self._forget_task)
+        # After the first step of the task: what the agent has ready by then leaves in one write with RUN_STARTED.
+        asyncio.get_running_loop().call_soon(self.life.settle)
         return self._task
 
     def refuse(self, error: AppError) -> None:
