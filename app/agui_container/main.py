@@ -54,7 +54,7 @@ from agui_container.settings import (
     check_extra,
 )
 from agui_container.settings_sources import load_settings
-from agui_container.stores import is_durable, open_store
+from agui_container.stores import open_store
 from agui_container.stores.files import BUCKET, open_files
 from agui_container.tool_factory import app_requests
 from agui_container.web import files, invocations, rest, websocket
@@ -332,7 +332,6 @@ def build_cluster(settings: Settings, clock: Clock) -> Cluster:
         open_url("AGUI_STORE", store_url, lambda url: open_store(url, clock.time)),
         open_url("AGUI_BUS", bus_url, open_bus),
         clock,
-        durable=is_durable(store_url),
         new_id=new_id,
         day_tokens=0 if settings.auth is Auth.NONE else settings.principal_tokens,
     )

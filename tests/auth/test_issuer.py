@@ -46,6 +46,7 @@ async def failure(url: str) -> str:
 
 
 @pytest.mark.parametrize(
+    "key",
     [
         {"kty": "oct", "k": "c2VjcmV0", "kid": "k", "alg": "HS256"},
         {**RSAAlgorithm.to_jwk(RSA_2048, as_dict=True), "kid": "k"},

@@ -27,7 +27,7 @@ from agui_container.run.event_log import BATCH_EVENTS
 from agui_container.run.run import Run
 from agui_container.run.subscription import Subscription
 from tests.engine.doubles import asking, caller, envelopes, eventually, wait_for_event
-from tests.engine.replicas import Replicas
+from tests.engine.replicas import Replicas, durable_store_of
 
 RUN = RunKey("everybody", "t1", "r1")
 COUNT = 3 * BATCH_EVENTS
@@ -52,7 +52,7 @@ class SlowAppend:
         self.may = asyncio.Event()
         self.waits = asyncio.Event()
         self.failure: Exception | None = None
-        self._store = service.cluster.store
+        self._store = durable_store_of(service)
         self._append = self._store.append
         patch.setattr(self._store, "append", self.append)
 

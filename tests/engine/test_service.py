@@ -52,7 +52,7 @@ def test_building_the_server_makes_no_id_and_reads_no_clock() -> None:
         raise NotImplementedError
 
     agent = as_agent(brief, "agent")
-    cluster = Cluster(MemoryStore(), MemoryBus(), NoClock(), durable=False, new_id=no_id)
+    cluster = Cluster(MemoryStore(), MemoryBus(), NoClock(), new_id=no_id)
     service = Engine(agent, Policy(), cluster, tools={}, capabilities=AgentCapabilities(), new_id=no_id)
     assert build_app(Settings(), service).state.service is service
     assert not service.health.ready
@@ -64,7 +64,7 @@ async def test_the_resources_of_the_agents_parts_are_released_when_the_service_c
     async def close() -> None:
         closed.append("a connection")
 
-    cluster = Cluster(MemoryStore(), MemoryBus(), FakeClock(), durable=False, new_id=lambda: "replica-1")
+    cluster = Cluster(MemoryStore(), MemoryBus(), FakeClock(), new_id=lambda: "replica-1")
     service = Engine(
         as_agent(brief, "agent"),
         Policy(),

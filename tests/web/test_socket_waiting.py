@@ -10,7 +10,7 @@ from agui_container.ports.records import Page, ThreadKey, ThreadRecord
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, caller, eventually, forever
 from tests.waiting_agent import WaitingAgent, run_id_event
-from tests.web.sockets import frame_names, whole
+from tests.web.sockets import frame_names, open_socket, whole
 from tests.websocket import receive, send
 
 ENQUEUE = {"onBusy": "enqueue"}
@@ -110,8 +110,7 @@ async def test_answers_that_nobody_can_receive_are_not_made(serve: Serve, monkey
 
 async def test_ids_of_a_run_that_is_gone_are_free_though_its_events_still_wait(serve: Serve) -> None:
     agent = WaitingAgent(run_id_event)
-    _, client = await serve(agent)
-    socket = await client.connect()
+    client, socket = await open_socket(serve, agent)
     await send(socket, ask(run="r1", thread="t1"))
     assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, ask(run="r2", thread="t2", forwardedProps=ENQUEUE))

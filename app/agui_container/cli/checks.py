@@ -26,10 +26,11 @@ from agui_container.main import build_app, open_url
 from agui_container.ports import Model, ToolError
 from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.model import Prompt
+from agui_container.ports.store import DurableStore
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.replicas.buses import open_bus
 from agui_container.settings import ASSISTANT, Auth, Settings
-from agui_container.stores import is_durable, open_store
+from agui_container.stores import open_store
 from agui_container.tools.mcp import McpConfigError, parse_servers
 from agui_container.tools.mcp.servers import Server
 
@@ -178,7 +179,7 @@ async def check_store(settings: Settings) -> Findings:
         return
     store = open_url("AGUI_STORE", url, open_store)
     try:
-        if not is_durable(url):
+        if not isinstance(store, DurableStore):
             await store.threads("agui-doctor", limit=1)
             yield ok("store", "AgentCore Memory answers")
             return

@@ -22,8 +22,7 @@ from msgspec import structs
 
 from agui_container.conversation.questions import JOURNAL
 from agui_container.engine.finder import RunFinder
-from agui_container.engine.open_readers import OpenReaders
-from agui_container.engine.registry import RunRegistry
+from agui_container.engine.registry import OpenReaders, RunRegistry
 from agui_container.engine.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
 from agui_container.engine.thread_snapshot import is_connect, snapshot_events, snapshot_run
 from agui_container.log_values import format_fields
@@ -159,9 +158,10 @@ class Admission:
 
     def stored(self, record: RunRecord) -> RemoteRun:
         """Return a stored run to read. Raises ``AppError`` RUN_NOT_FOUND if its events are no longer kept."""
-        if not record.has_events or not self._cluster.durable:
+        store = self._cluster.durable
+        if store is None or not record.has_events:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
-        return RemoteRun(self._cluster, record)
+        return RemoteRun(self._cluster, store, record)
 
     async def _show(self, run: Run, run_input: RunAgentInput) -> Readable | None:
         """Return the stored thread as a run, or None if it is empty and the agent may produce its first message."""

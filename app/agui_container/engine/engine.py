@@ -18,9 +18,8 @@ from agui_container.engine.app_run import AnswerApp, AppRun, no_server
 from agui_container.engine.files import Files
 from agui_container.engine.finder import RunFinder
 from agui_container.engine.health import Health, LoopMonitor
-from agui_container.engine.open_readers import OpenReaders
 from agui_container.engine.quota import Limit, Quota
-from agui_container.engine.registry import RunRegistry
+from agui_container.engine.registry import OpenReaders, RunRegistry
 from agui_container.engine.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
 from agui_container.engine.threads import ThreadCommands
 from agui_container.ports import LOG_FIELDS, Agent, Caller, Item, RunContext, RunState, ThreadCleanup, Tool
@@ -107,7 +106,12 @@ class Engine:
         self.quota = Quota(policy.limits, policy.identity_limits, cluster.clock)
         self.registry = RunRegistry(policy.limits, self.quota, self.health)
         self.readers = OpenReaders(self.registry)
-        self.leases = Leases(cluster, self.registry.by_key, self.registry.release_unread)
+        self.leases = (
+            None
+            if (store := cluster.durable) is None
+            else Leases(cluster, store, self.registry.by_key, self.registry.release_unread)
+        )
+        """Leases of the runs in a durable store."""
         self.runs = RunFinder(self.registry, cluster, self._cancel_questions)
         self.files = Files(files, cluster.store, cluster.clock, new_id)
         self.threads = ThreadCommands(cluster, new_id, self.runs, self.files, thread_cleanup)
@@ -181,7 +185,7 @@ class Engine:
         LOG_FIELDS.set(run.ctx.log_fields)
         try:
             is_stored = await self.admission.admit(run) and await run.recorder.write(run.log, run.lose)
-            if is_stored and self.cluster.durable:
+            if is_stored and self.cluster.durable is not None:
                 run.life.enter(RunPhase.STORED)
         finally:
             self.registry.end_life(run)
@@ -210,7 +214,7 @@ class Engine:
 
     def _run(self, key: RunKey, run_input: RunAgentInput, caller: Caller, origin: RunOrigin) -> Run:
         recorder = RunRecorder(self.cluster, key)
-        on_flush = recorder.notify if self.cluster.durable else None
+        on_flush = None if self.cluster.durable is None else recorder.notify
         log = EventLog(key.run_id, self.quota.log_memory, self.registry.flusher, on_flush)
         pipeline = EventPipeline(self.new_id, log)
         services = RunServices(pipeline, log, self.registry)
@@ -282,7 +286,7 @@ class Engine:
 
     async def _open(self) -> None:
         await self.cluster.open()
-        if self.cluster.durable:
+        if self.leases is not None:
             self._tasks.append(asyncio.create_task(self.leases.run(), name="leases"))
         monitor = LoopMonitor(self.health, self.registry.open_run_ids)
         self._tasks.append(asyncio.create_task(monitor.run(), name="loop monitor"))

@@ -12,7 +12,7 @@ from agui_container.engine.repeated_inputs import interrupts_of, is_answer, is_d
 from agui_container.engine.views import View, run_view
 from agui_container.ports import Caller
 from agui_container.ports.records import RunKey, RunRecord, RunStatus, ThreadKey
-from agui_container.ports.store import PAGE, RunQuery, store_errors_as_app_errors
+from agui_container.ports.store import PAGE, DurableStore, RunQuery, store_errors_as_app_errors
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.cluster import Cluster
 from agui_container.run.endings import CancelReason
@@ -57,26 +57,12 @@ class RunFinder:
     async def find_stored(self, caller: Caller, thread_id: str | None, run_id: str | None) -> RunRecord:
         """Find a run, also if its events were removed. Raises ``AppError`` RUN_NOT_FOUND, STORE_UNAVAILABLE."""
         record = None
-        if self._cluster.durable:
+        if (store := self._cluster.durable) is not None:
             with store_errors_as_app_errors():
-                record = await self._record(caller.owner, thread_id, run_id)
+                record = await _find_record(store, caller.owner, thread_id, run_id)
         if record is None:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "There is no such run, or it is no longer kept.")
         return record
-
-    async def _record(self, owner: str, thread_id: str | None, run_id: str | None) -> RunRecord | None:
-        """Return a stored run. Without ``run_id``, return the active run of a thread, or else the newest one."""
-        store = self._cluster.store
-        if thread_id is not None and run_id is not None:
-            return await store.run(RunKey(owner, thread_id, run_id))
-        if thread_id is None and run_id is None:
-            return None
-        if run_id is None:
-            found = (await store.runs(RunQuery(owner, thread_id, is_open=True))).items
-            if active := next((run for run in reversed(found) if run.status is RunStatus.RUNNING), None):
-                return active
-        found = (await store.runs(RunQuery(owner, thread_id, run_id), limit=1)).items
-        return found[0] if found else None
 
     async def find(self, caller: Caller, thread_id: str | None, run_id: str | None) -> View:
         """Return the view of a run, by its id, or of a thread's active or latest run. Raises as ``find_stored``."""
@@ -121,8 +107,10 @@ class RunFinder:
             return ()
         if isinstance(run, Run):
             return interrupts_of(run.log.batch(len(run.log) - 1, len(run.log)).data[-1])
+        if (store := self._cluster.durable) is None:
+            return ()
         with store_errors_as_app_errors():
-            events = await self._cluster.store.envelopes(run.key, run.last_seq - 1)
+            events = await store.envelopes(run.key, run.last_seq - 1)
         return interrupts_of(events[-1].data) if events else ()
 
     async def continues(self, answers: RunAgentInput, asked: Run | RunRecord, caller: Caller) -> bool:
@@ -139,7 +127,7 @@ class RunFinder:
 
     def is_unclaimed(self, run: Run) -> bool:
         """Return True if the store may have another run with these ids, or another active one on the thread."""
-        return self._cluster.durable and not run.life.has_begun
+        return self._cluster.durable is not None and not run.life.has_begun
 
     async def cancel(self, caller: Caller, thread_id: str | None, run_id: str | None) -> View:
         """Cancel a run on any replica, also one that is being admitted. Return its view.
@@ -184,7 +172,7 @@ class RunFinder:
         for run in local:
             run.cancel(CancelReason.CALLER)
         is_open = bool(local) or self._registry.is_storing(thread)
-        return await self._cluster.cancel_thread(thread) or is_open if self._cluster.durable else is_open
+        return await self._cluster.cancel_thread(thread) or is_open
 
     def forget_thread(self, thread: ThreadKey) -> None:
         """Their ids may be used again."""
@@ -200,10 +188,10 @@ class RunFinder:
         """
         now = self._clock.time()
         local = list(self._recent_runs(caller.owner))
-        if not self._cluster.durable:
+        if (store := self._cluster.durable) is None:
             return [run_view(run, now) for run in local]
         with store_errors_as_app_errors():
-            stored = {record.key: record async for record in self._recent_records(caller.owner)}
+            stored = {record.key: record async for record in _recent_records(store, caller.owner)}
         by_key = {run.key: run for run in local if run.key not in stored or not self.is_unclaimed(run)}
         runs: Sequence[Run | RunRecord] = sorted((stored | by_key).values(), key=lambda it: it.started_at, reverse=True)
         return [run_view(it, now) for it in runs]
@@ -215,15 +203,30 @@ class RunFinder:
             if not run.log.has_ended or ended <= PAGE:
                 yield run
 
-    async def _recent_records(self, owner: str) -> AsyncIterator[RunRecord]:
-        """Iterate one page of stored runs and all active ones. A run may come twice."""
-        store, page = self._cluster.store, None
-        for record in (await store.runs(RunQuery(owner))).items:
+
+async def _find_record(store: DurableStore, owner: str, thread_id: str | None, run_id: str | None) -> RunRecord | None:
+    """Return a stored run. Without ``run_id``, return the active run of a thread, or else the newest one."""
+    if thread_id is not None and run_id is not None:
+        return await store.run(RunKey(owner, thread_id, run_id))
+    if thread_id is None and run_id is None:
+        return None
+    if run_id is None:
+        found = (await store.runs(RunQuery(owner, thread_id, is_open=True))).items
+        if active := next((run for run in reversed(found) if run.status is RunStatus.RUNNING), None):
+            return active
+    found = (await store.runs(RunQuery(owner, thread_id, run_id), limit=1)).items
+    return found[0] if found else None
+
+
+async def _recent_records(store: DurableStore, owner: str) -> AsyncIterator[RunRecord]:
+    """Iterate one page of stored runs and all active ones. A run may come twice."""
+    page = None
+    for record in (await store.runs(RunQuery(owner))).items:
+        yield record
+    while True:
+        active = await store.runs(RunQuery(owner, is_open=True), page=page)
+        for record in active.items:
             yield record
-        while True:
-            active = await store.runs(RunQuery(owner, is_open=True), page=page)
-            for record in active.items:
-                yield record
-            page = active.next
-            if page is None:
-                return
+        page = active.next
+        if page is None:
+            return

@@ -20,7 +20,7 @@ from agui_container.conversation.recovery import advance
 from agui_container.log_values import format_fields
 from agui_container.ports import store as store_port
 from agui_container.ports.records import Ending, RunKey
-from agui_container.ports.store import LONGEST_PAUSE, LeaseLost, StoreUnavailable, wait_for_store
+from agui_container.ports.store import LONGEST_PAUSE, DurableStore, LeaseLost, StoreUnavailable, wait_for_store
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.validator import RunSequence
 from agui_container.protocol.wire.envelope import Envelope
@@ -71,7 +71,7 @@ class RunRecorder:
     @property
     def is_end_held(self) -> bool:
         """True if readers get the end of the run once it is written: the process may be frozen after they have it."""
-        return self.cluster.store.writes_turns and not self.cluster.durable
+        return self.cluster.store.writes_turns
 
     def end(self, ending: Ending, entries: Sequence[Entry], questions: Sequence[Interrupt], *, ends_turn: bool) -> None:
         """Have the end of the run stored with its entries and questions. The terminal event is already in the log.
@@ -104,11 +104,12 @@ class RunRecorder:
                 log.release()
             return
         logger.warning("run end not stored %s", format_fields({"run": self.key.run_id, "thread": self.key.thread_id}))
-        if not self.cluster.durable or log.is_complete:
+        store = self.cluster.durable
+        if store is None or log.is_complete:
             log.release()
             return
         end = on_loss(failure)
-        envelopes = await self._events_elsewhere(log) if failure is LEASE_TAKEN else []
+        envelopes = await self._events_elsewhere(store, log) if failure is LEASE_TAKEN else []
         log.replace_unread(envelopes or await self._events_without_record(log, end))
 
     async def _write_to_end(self, log: EventLog) -> AppError | None:
@@ -137,15 +138,15 @@ class RunRecorder:
 
     async def _store_batch(self, log: EventLog) -> bool:
         """Store the next events, and the end of the run if they are the last ones. Return True if the end is stored."""
-        self._is_dirty, ending = False, self._ending
-        envelopes = log.unstored().envelopes() if self.cluster.durable else []
+        self._is_dirty, ending, store = False, self._ending, self.cluster.durable
+        envelopes = [] if store is None else log.unstored().envelopes()
         while self.is_stopping and envelopes and envelopes[-1].seq < len(log):
             envelopes += log.batch(envelopes[-1].seq, len(log)).envelopes()
         is_end = ending is not None and (not envelopes or envelopes[-1].seq == len(log))
         if ending is not None and is_end:
             await self.cluster.finish(self.key, envelopes, await self._with_notes(ending))
-        elif envelopes:
-            await self.cluster.store.append(self.key, self.cluster.replica, envelopes)
+        elif store is not None and envelopes:
+            await store.append(self.key, self.cluster.replica, envelopes)
         log.advance(len(envelopes))
         if not is_end and (self._ending is not None or log.stored < len(log)):
             self.notify()  # the events that did not fit this batch must not wait for another event
@@ -173,9 +174,9 @@ class RunRecorder:
             logger.exception("run could not be closed in order %s", format_fields({"run": log.run_id}))
             return [*started, *number_events(log.run_id, seen, [error])]
 
-    async def _events_elsewhere(self, log: EventLog) -> list[Envelope]:
+    async def _events_elsewhere(self, store: DurableStore, log: EventLog) -> list[Envelope]:
         """Return what another replica has stored until the end of the run, or nothing if that cannot be read."""
-        store, deadline = self.cluster.store, asyncio.get_running_loop().time() + store_port.GIVE_UP_SECONDS
+        deadline = asyncio.get_running_loop().time() + store_port.GIVE_UP_SECONDS
         found: list[Envelope] = []
         while asyncio.get_running_loop().time() < deadline:
             try:
