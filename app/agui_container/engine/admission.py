@@ -318,11 +318,10 @@ class Admission:
             raise RunAlreadyStored(answer.run)
         if edited is not None and edited.cut:
             await remove_edited_turns(store, run.thread, edited)
-        warnings = store.take_warnings(run.thread)
         if answer.run.is_cancel_requested:
             run.cancel()
         if not run.log.has_ended:
-            task = run.begin(run.pending_input, warnings, self._agent, self._registry.scheduler)
+            task = run.begin(run.pending_input, answer.warnings, self._agent, self._registry.scheduler)
             self._registry.own_task(task)
         return None
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agui_container.ports.records import Change, StoreWarning
+from agui_container.ports.records import Begun, Change, StoreWarning
 from agui_container.ports.store import Delete, StoreUnavailable
 from agui_container.stores.agentcore import AgentCoreStore
 from agui_container.stores.agentcore.histories import UNREAD, UNWRITTEN
@@ -12,7 +12,7 @@ from tests.engine.doubles import WAIT
 from tests.stores.agentcore.conftest import Process
 from tests.stores.agentcore.doubles import ids, turn, turn_messages, user
 from tests.stores.agentcore.server import THROTTLED, Fault, Memory
-from tests.stores.doubles import THREAD, A, claim_run, ending, run
+from tests.stores.doubles import THREAD, A, begin, claim, claim_run, ending, run
 
 FAULTS = [
     Fault(),
@@ -64,8 +64,9 @@ async def test_a_run_begins_without_a_history_that_cannot_be_read(process: Proce
     await turn(process(), 1)
     store = process()
     service.down = Fault()
-    await claim_run(store, run("r2"), now=1002.0, change=Change([turn_messages(2)[0]], order=["u2"]))
-    assert take_warnings(store) == [UNREAD]
+    begun = await begin(store, claim(run("r2"), now=1002.0), Change([turn_messages(2)[0]], order=["u2"]))
+    assert isinstance(begun, Begun)
+    assert begun.warnings == [UNREAD]
     assert await ids(store) == ["u2"]
     await store.finish(run("r2"), A, [], ending(Change([turn_messages(2)[1]]), 1002.5))
     service.down = None
@@ -92,7 +93,7 @@ async def test_a_service_that_stalls_is_not_waited_for(process: Process, service
     store = process(call_seconds=0.2)
     stalled = service.down = Fault(hold=True)
     await turn(store)
-    assert {lapse.name for lapse in take_warnings(store)} == {UNREAD.name, UNWRITTEN.name}
+    assert take_warnings(store) == [UNWRITTEN]
     service.down = None
     stalled.release.set()
     await turn(process(), 2)
