@@ -22,8 +22,7 @@ from msgspec import structs
 
 from agui_container.conversation.questions import JOURNAL
 from agui_container.engine.finder import RunFinder
-from agui_container.engine.open_readers import OpenReaders
-from agui_container.engine.registry import RunRegistry
+from agui_container.engine.registry import OpenReaders, RunRegistry
 from agui_container.engine.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
 from agui_container.engine.thread_snapshot import is_connect, snapshot_events, snapshot_run
 from agui_container.log_values import format_fields

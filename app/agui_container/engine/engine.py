@@ -18,9 +18,8 @@ from agui_container.engine.app_run import AnswerApp, AppRun, no_server
 from agui_container.engine.files import Files
 from agui_container.engine.finder import RunFinder
 from agui_container.engine.health import Health, LoopMonitor
-from agui_container.engine.open_readers import OpenReaders
 from agui_container.engine.quota import Limit, Quota
-from agui_container.engine.registry import RunRegistry
+from agui_container.engine.registry import OpenReaders, RunRegistry
 from agui_container.engine.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
 from agui_container.engine.threads import ThreadCommands
 from agui_container.ports import LOG_FIELDS, Agent, Caller, Item, RunContext, RunState, ThreadCleanup, Tool
