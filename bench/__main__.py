@@ -18,12 +18,14 @@ from pathlib import Path
 
 from bench.environments import ROOT
 from bench.page import page
+from bench.profile import profile_table
 from bench.results import Measure, measure_table, table
 from bench.scenarios import SCENARIOS, MeasureError, Sizes, pace
 from bench.servers import CLIENT_CORE, pin
 from bench.soak import soak
 
 QUICK = Sizes(rounds=2, seconds=0.3, streams=60, paced_rounds=1, paced_seconds=2.0, starts=2)
+PROFILE_ROUNDS = 20
 PAGE = ROOT / "docs" / "benchmarks.md"
 
 
@@ -47,7 +49,8 @@ def main() -> None:
     other = arguments.against.resolve() if arguments.against else None
     before = pace()
     measures = list(measured(arguments.only.split(","), replace(sizes, other=other)))
-    text = page(measure_table(measures), (before, pace()))
+    profile = profile_table(1, sizes.seconds * PROFILE_ROUNDS)
+    text = page(measure_table(measures), profile, (before, pace()))
     sys.stdout.write(text)
     if arguments.write:
         PAGE.write_text(text, encoding="utf-8")

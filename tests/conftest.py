@@ -12,7 +12,8 @@ import hypothesis
 import pytest
 from botocore.loaders import JSONFileLoader  # type: ignore[import-untyped]
 
-from agui_container.main import build_app
+from agui_container.engine.engine import Engine
+from agui_container.main import build_app, build_service
 from agui_container.run.policy import CapacityLimits, IdentityLimits
 from agui_container.settings import LimitBy, Scope, Settings
 from agui_container.stores import open_store
@@ -68,6 +69,19 @@ Serve = Build[tuple[OverSse, OverWs]]
 """Builds a server around an agent and gives both its clients, for what only one transport shows."""
 
 
+def engine_around(
+    agent: object,
+    settings: Settings,
+    clock: FakeClock,
+    limits: CapacityLimits | None,
+    caller_limits: IdentityLimits | None,
+) -> Engine:
+    """Return an engine around an agent. Without one it is that of the settings, whose time is real."""
+    if agent is None:
+        return build_service(settings)
+    return make_service(agent, settings, clock=clock, limits=limits, caller_limits=caller_limits)
+
+
 @pytest.fixture
 async def serve() -> AsyncIterator[Serve]:
     async with AsyncExitStack() as stack:
@@ -79,7 +93,7 @@ async def serve() -> AsyncIterator[Serve]:
             **settings: Any,  # noqa: ANN401 - the fields of Settings
         ) -> tuple[OverSse, OverWs]:
             chosen, clock = Settings(**settings), FakeClock()
-            service = make_service(agent, chosen, clock=clock, limits=limits, caller_limits=caller_limits)
+            service = engine_around(agent, chosen, clock, limits, caller_limits)
             url = await stack.enter_async_context(serving(build_app(chosen, service)))
             clients = OverSse(service, clock, url), OverWs(service, clock, url)
             for client in clients:
@@ -135,7 +149,7 @@ async def connect(
                     return await stack.enter_async_context(behind_platform(transport, over_sse))
                 return over_sse if transport == "sse" else over_ws
             chosen, clock = Settings(**{**own, **settings}), FakeClock()
-            service = make_service(agent, chosen, clock=clock, limits=limits, caller_limits=caller_limits)
+            service = engine_around(agent, chosen, clock, limits, caller_limits)
             await service.open()
             stack.push_async_callback(service.aclose)
             stack.push_async_callback(service.drain, 0)

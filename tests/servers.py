@@ -82,14 +82,13 @@ class Program:
                 return
         pytest.fail(f"the server did not start: {self._log.read_text(errors='replace')}", pytrace=False)
 
-    def pause(self) -> None:
-        self._tell(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        self._tell(signal.SIGCONT)
-
     def kill(self) -> None:
-        self._tell(signal.SIGKILL)
+        if self._process is None or self._process.poll() is not None:
+            return
+        self._process.send_signal(signal.SIGSTOP)  # from now on it has no more children than these
+        for each in (*children_of(self._process.pid), self._process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
         if self._process is not None:
             self._process.wait(STOP_SECONDS)
 
@@ -102,14 +101,6 @@ class Program:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait(STOP_SECONDS)
-
-    def _tell(self, sent: signal.Signals) -> None:
-        if self._process is None or self._process.poll() is not None:
-            return
-        self._process.send_signal(signal.SIGSTOP)  # from now on it has no more children than these
-        for each in (*children_of(self._process.pid), self._process.pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(each, sent)
 
 
 def children_of(pid: int) -> list[int]:
@@ -131,7 +122,6 @@ def running(
         program.start()
         yield program
     finally:
-        program.resume()
         program.stop()
 
 

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from agui_container.cli.command_line import main
 from agui_container.main import build_app
-from agui_container.settings import Scope, Settings, SettingsError
+from agui_container.settings import Settings, SettingsError
 from agui_container.settings_sources import load_settings
 
 
@@ -30,12 +30,9 @@ def failure(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> str:
     ("variable", "value", "field", "expected"),
     [
         ("AGUI_PORT", "9000", "port", 9000),
-        ("AGUI_PORT", "0", "port", 0),
         ("AGUI_PORT", "", "port", 8080),
         ("AGUI_AGENT", "", "agent", "assistant"),
         ("agui_port", "9001", "port", 9001),
-        ("AGUI_SCOPE", "none", "scope", Scope.NONE),
-        ("AGUI_RUN_TIMEOUT", "0.5", "run_timeout", 0.5),
         ("AGUI_CORS_ORIGINS", "http://a, https://b:1 ,", "cors_origins", ("http://a", "https://b:1")),
         ("AGUI_CORS_ORIGINS", "HTTPS://Good.Example", "cors_origins", ("https://good.example",)),
         ("AGUI_CORS_ORIGINS", "http://a:80,https://a:443", "cors_origins", ("http://a", "https://a")),
@@ -47,15 +44,8 @@ def failure(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> str:
         ("AGUI_ON_DISCONNECT", "cancel", "disconnect_grace", 0.0),
         ("AGUI_ON_DISCONNECT", "continue", "disconnect_grace", None),
         ("AGUI_ON_DISCONNECT", "grace:0.5", "disconnect_grace", 0.5),
-        ("AGUI_ON_DISCONNECT", "grace:30", "disconnect_grace", 30.0),
-        ("AGUI_CONTEXT_TOKENS", "8000", "context_tokens", 8000),
-        ("AGUI_CONTEXT_OVERFLOW", "summarise", "context_overflow", "summarise"),
         ("AGUI_CONTEXT_FILES", "AGENTS.md, docs/STYLE.md ,", "context_files", ("AGENTS.md", "docs/STYLE.md")),
         ("AGUI_CONTEXT_FILES", "", "context_files", ()),
-        ("AGUI_SKILLS", "skills", "skills", "skills"),
-        ("AGUI_LOG_FORMAT", "json", "log_format", "json"),
-        ("AGUI_LOG_LEVEL", "debug", "log_level", "debug"),
-        ("AGUI_ERROR_STATUS", "stream", "error_status", "stream"),
     ],
 )
 def test_a_variable_is_understood(
@@ -160,11 +150,8 @@ def test_variables_of_others_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> N
     ("variable", "value"),
     [
         ("AGUI_PORT", "x"),
-        ("AGUI_TYPO", "x"),
         ("AGUI_AGENT", "nowhere_at_all:agent"),
         ("AGUI_AGENT", "json"),
-        ("AGUI_AGENT", "json:dumps"),
-        ("AGUI_MODEL", "psychic"),
         ("AGUI_CONTEXT_FILES", "nowhere/AGENTS.md"),
         ("AGUI_SKILLS", "nowhere/skills"),
         ("AGUI_STORE", "mysql://host/database"),

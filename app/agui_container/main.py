@@ -44,7 +44,7 @@ from agui_container.protocols.kontekst import registration as kontekst
 from agui_container.protocols.roz import registration as roz
 from agui_container.replicas.buses import open_bus
 from agui_container.run.cluster import Cluster
-from agui_container.run.policy import CapacityLimits, IdentityLimits, OnBusy, OnDisconnect, Policy
+from agui_container.run.policy import IdentityLimits, OnBusy, OnDisconnect, Policy
 from agui_container.settings import (
     Auth,
     LimitBy,
@@ -54,18 +54,17 @@ from agui_container.settings import (
     check_extra,
 )
 from agui_container.settings_sources import load_settings
-from agui_container.stores import is_durable, open_store
+from agui_container.stores import open_store
 from agui_container.stores.files import BUCKET, open_files
 from agui_container.tool_factory import app_requests
 from agui_container.web import files, invocations, rest, websocket
-from agui_container.web.application import Application, FastAPI
+from agui_container.web.application import Application, ContractPaths, FastAPI, contract_endpoints
 from agui_container.web.authentication import CallerAuthentication
 from agui_container.web.browser_policy import BrowserPolicy
 from agui_container.web.caller_middleware import CallerMiddleware
 from agui_container.web.commands import CommandResponder
 from agui_container.web.console import routes as console
 from agui_container.web.console.options import ConsoleOptions
-from agui_container.web.contract_paths import ContractPaths, contract_endpoints
 from agui_container.web.error_responses import on_app_error, on_error, on_http_error
 from agui_container.web.openapi import routes as openapi
 from agui_container.web.registration import Closers, GrpcRegistration, HttpRegistration
@@ -235,7 +234,7 @@ def admit_callers(app: FastAPI, settings: Settings, service: Engine, authenticat
         limits_by_session=settings.limit_by is LimitBy.SESSION,
         refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
         ensure_open=partial(ensure_open, service),
-        error_forms={protocol.prefix: protocol.refusal for protocol in http_protocols(settings)},
+        error_forms={protocol.prefix: protocol.error_form for protocol in http_protocols(settings)},
     )
 
 
@@ -290,7 +289,6 @@ def build_service(settings: Settings, agent_object: object = None) -> Engine:
             run_timeout=settings.run_timeout,
             identity_limits=read_identity_limits(settings.caller_limits),
         ),
-        clock,
         cluster,
         tools={tool.spec.name: tool for tool in factory.tools},
         capabilities=build_capabilities(agent, settings, has_files=file_store is not None),
@@ -315,11 +313,9 @@ def modules_of(settings: Settings, agent_object: object) -> set[str]:
 def read_identity_limits(text: str) -> IdentityLimits:
     """Parse ``AGUI_CALLER_LIMITS``. Raises ``SettingsError``, naming the limit."""
     try:
-        limits = msgspec.json.decode(text, type=IdentityLimits)
-        limits.check_within(CapacityLimits())
-    except (msgspec.DecodeError, ValueError) as error:
+        return msgspec.json.decode(text, type=IdentityLimits)
+    except msgspec.DecodeError as error:
         raise SettingsError(f"AGUI_CALLER_LIMITS={text!r}: {error}.") from None
-    return limits
 
 
 def read_prices(text: str) -> object:
@@ -336,7 +332,6 @@ def build_cluster(settings: Settings, clock: Clock) -> Cluster:
         open_url("AGUI_STORE", store_url, lambda url: open_store(url, clock.time)),
         open_url("AGUI_BUS", bus_url, open_bus),
         clock,
-        durable=is_durable(store_url),
         new_id=new_id,
         day_tokens=0 if settings.auth is Auth.NONE else settings.principal_tokens,
     )

@@ -5,6 +5,7 @@ Rule: a setting that cannot be used, or that would have no effect, stops the sta
 
 import json
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from ipaddress import ip_address
 from typing import Annotated, Literal
@@ -232,7 +233,6 @@ class Settings(BaseModel):
     allowed_hosts: tuple[str, ...] = ()
     grpc: bool = True
     grpc_shutdown: bool = False
-    roz_wire: Literal["both", "0.2", "1.0"] = "both"
     log_format: Literal["console", "json"] = "console"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     metrics: bool = False
@@ -328,30 +328,23 @@ def check_extra(setting: str, extra: str) -> None:
 
 
 def check_assistant_settings(settings: Settings, *, takes_tools: bool) -> None:
-    """Check that no setting of the assistant is set for another agent, because it would have no effect.
+    """Raise ``SettingsError`` for a setting of the assistant that another agent does not read.
 
-    Args:
-        settings: the settings.
-        takes_tools: True if the agent gets the tools of the settings. An ``Assistant`` made in Python has its own.
-
-    Raises:
-        SettingsError: a setting of the assistant is set.
+    ``takes_tools`` is True if the agent gets the tools of the settings. An ``Assistant`` made in Python has its own.
     """
-    for name in ASSISTANT_SETTINGS if takes_tools else (*ASSISTANT_SETTINGS, *TOOL_SETTINGS):
-        if is_set(settings, name):
-            variable = f"AGUI_{name.upper()}"
-            raise SettingsError(
-                f"{variable} is for the built-in assistant, and AGUI_AGENT names another agent. Remove it."
-            )
+    names = ASSISTANT_SETTINGS if takes_tools else (*ASSISTANT_SETTINGS, *TOOL_SETTINGS)
+    check_effect(settings, names, "is for the built-in assistant, and AGUI_AGENT names another agent")
 
 
 def check_upstream_settings(settings: Settings) -> None:
     """Raise ``SettingsError`` for a setting of upstream agents without effect."""
-    for name in UPSTREAM_SETTINGS:
+    check_effect(settings, UPSTREAM_SETTINGS, "is for agents behind a URL or an ASGI application, and there is none")
+
+
+def check_effect(settings: Settings, names: Iterable[str], reason: str) -> None:
+    for name in names:
         if is_set(settings, name):
-            raise SettingsError(
-                f"AGUI_{name.upper()} is for agents behind a URL or an ASGI application, and there is none. Remove it."
-            )
+            raise SettingsError(f"AGUI_{name.upper()} {reason}. Remove it.")
 
 
 def is_set(settings: Settings, name: str) -> bool:
@@ -360,7 +353,7 @@ def is_set(settings: Settings, name: str) -> bool:
 
 def check_auth(settings: Settings) -> None:
     """Raise ``SettingsError`` if a setting is missing, or would have no effect."""
-    configured = {name for name in JWT_SETTINGS if getattr(settings, f"auth_{name}") != default_of(f"auth_{name}")}
+    configured = {name for name in JWT_SETTINGS if is_set(settings, f"auth_{name}")}
     if settings.auth is Auth.NONE:
         for name in JWT_SETTINGS:
             if name in configured:

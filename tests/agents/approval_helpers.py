@@ -13,7 +13,6 @@ from ag_ui.core import (
     RunFinishedEvent,
     RunFinishedInterruptOutcome,
     ToolCallResultEvent,
-    ToolMessage,
     UserMessage,
 )
 from ag_ui.core import Tool as ToolSpec
@@ -24,7 +23,7 @@ from agui_container.ports import Item, Permission, PolicyDecision, RunContext
 from agui_container.tools.function_tool import FunctionTool
 from agui_core.transcript import Transcript
 from tests.contexts import expanded, run_context, run_input
-from tests.models.reasoning_server.watched_model import WatchedModel
+from tests.models.watched_model import WatchedModel
 
 ASK = PolicyDecision(Permission.ASK, reason="it costs money", category="physical")
 RULINGS = {"pay": ASK, "wipe": PolicyDecision(Permission.DENY, reason="never")}
@@ -89,9 +88,6 @@ class ApprovalFixture:
             if isinstance(event, BaseEvent):
                 transcript.feed(event)
         self.history = transcript.messages
-
-    def tool_results(self) -> list[tuple[str, str | None]]:
-        return [(str(m.content), m.error) for m in self.model.prompts[-1].messages if isinstance(m, ToolMessage)]
 
 
 def results(items: Sequence[Item]) -> list[object]:

@@ -39,14 +39,6 @@ TEST_ENDED = threading.Event()
 
 
 @tool
-async def hang() -> str:
-    """Start, and never come back."""
-    EFFECTS.append("hang")
-    await asyncio.Event().wait()
-    return ""
-
-
-@tool
 def hang_in_thread() -> str:
     """Start, and come back once the test has ended."""
     EFFECTS.append("hang_in_thread")
@@ -73,7 +65,7 @@ def clock() -> Iterator[FakeClock]:
 
 
 def served(agent: object, clock: FakeClock, policy: str = POLICY) -> Client:
-    named = {each.spec.name: each for each in (*tools, hang, hang_in_thread, send)}
+    named = {each.spec.name: each for each in (*tools, hang_in_thread, send)}
     journal = Journal(clock.time)
     gate = AgentWithTools(
         as_agent(agent, "agent"), (), ToolPolicy.parse(policy), journal, is_configured=True, monotonic=monotonic

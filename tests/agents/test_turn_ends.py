@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
-from typing import Protocol
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -20,11 +19,10 @@ from ag_ui.core import (
     ToolMessage,
 )
 
-from agui_container import RunContext, tool
+from agui_container import RunContext
 from agui_container.assistant.assistant import Assistant
 from agui_container.conversation.stored_parts import CUT_OFF
 from agui_container.engine.engine import Engine
-from agui_container.main import build_service
 from agui_container.ports import Item, RunInterrupted
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.cluster import LEASE_SECONDS
@@ -34,6 +32,7 @@ from agui_container.tools.policy import ToolPolicy
 from agui_core.commands import ThreadsFork
 from agui_core.turns import calls_of
 from tests.agents import turns
+from tests.agents.conftest import Serve
 from tests.agents.turns import (
     EFFECTS,
     POLICY,
@@ -51,47 +50,8 @@ from tests.agents.turns import (
 from tests.agents.turns_of_models import CallingModel, command
 from tests.contexts import of_type
 from tests.engine.doubles import caller, eventually, make_service
-from tests.engine.replicas import Replicas
+from tests.engine.replicas import Replicas, leases_of
 from tests.engine.test_recorder import beat
-
-TOOLS = "tests.agents.test_turn_ends:tools"
-
-
-@tool
-async def hang() -> str:
-    """Start, and never come back."""
-    EFFECTS.append("hang")
-    await asyncio.Event().wait()
-    return ""
-
-
-tools = (*turns.tools, hang)
-
-
-class Serve(Protocol):
-    async def __call__(self, agent: object) -> ServedClient: ...
-
-
-@pytest.fixture
-def settings() -> Settings:
-    EFFECTS.clear()
-    return Settings(agent="agent", tools=TOOLS, tool_policy=POLICY)
-
-
-@pytest.fixture
-async def serve(settings: Settings) -> AsyncIterator[Serve]:
-    services: list[Engine] = []
-
-    async def serve(agent: object) -> ServedClient:
-        own = Settings(agent="agent") if isinstance(agent, Assistant) else settings
-        services.append(build_service(own, agent))
-        await services[-1].open()
-        return ServedClient(asks(services[-1]), service=services[-1])
-
-    yield serve
-    for service in services:
-        await service.drain(0)
-        await service.aclose()
 
 
 async def waiting_of(client: ServedClient) -> list[str]:
@@ -111,7 +71,7 @@ def paying(amount: int) -> list[ParameterSet]:
     """Return an agent of each kind that pays, the assistant if the message says so."""
     steps = [f"pay {amount}"]
     return [
-        pytest.param(Assistant(CallingModel(), tools, policy=ToolPolicy.parse(POLICY)), id="assistant"),
+        pytest.param(Assistant(CallingModel(), turns.tools, policy=ToolPolicy.parse(POLICY)), id="assistant"),
         pytest.param(in_order(steps), id="function"),
         pytest.param(in_a_thread(steps), id="thread"),
     ]
@@ -132,7 +92,7 @@ async def test_an_approved_call_that_was_cut_off_has_a_result_that_says_so_and_i
 @pytest.mark.parametrize(
     "agent",
     [
-        pytest.param(Assistant(CallingModel(), tools), id="assistant"),
+        pytest.param(Assistant(CallingModel(), turns.tools), id="assistant"),
         pytest.param(in_order(["look 1", "look 0"]), id="function"),
         pytest.param(gathered(["look 1", "look 0"]), id="gathered"),
     ],
@@ -140,15 +100,15 @@ async def test_an_approved_call_that_was_cut_off_has_a_result_that_says_so_and_i
 async def test_an_allowed_call_whose_process_died_reads_as_cut_off_in_the_next_turn(agent: object) -> None:
     EFFECTS.clear()
     replicas, settings = Replicas(), Settings(tool_policy=POLICY)
-    named = {each.spec.name: each for each in tools}
+    named = {each.spec.name: each for each in turns.tools}
     here = await replicas.start(agent, settings, tools=named)
     client = Client(asks(here))
     run = asyncio.create_task(client.send(command(["look 1", "look 0", "look 2"], is_gathered=False)))
     await eventually(lambda: "look 0" in EFFECTS and is_stored(here))
     there = await replicas.start(agent, settings, tools=named)
-    await there.leases.renew()
+    await leases_of(there).renew()
     replicas.clock.advance(LEASE_SECONDS)
-    await beat(there.leases)
+    await beat(leases_of(there))
     other = Client(asks(there), client.thread_id)
     await other.send("what now?")
     told = [event.content for event in of_type(other.events, ToolCallResultEvent)]
@@ -269,20 +229,19 @@ async def test_a_history_from_which_a_rejected_call_was_edited_away_is_answered_
 
 async def test_a_call_after_the_end_of_the_run_does_not_start(serve: Serve) -> None:
     leftover: list[asyncio.Task[object]] = []
+    has_ended = asyncio.Event()
 
     async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        go = asyncio.Event()
-
         async def late() -> object:
-            await go.wait()
+            await has_ended.wait()
             return await ctx.call_tool("hang")
 
         leftover.append(asyncio.create_task(late()))
-        asyncio.get_running_loop().call_later(0.05, go.set)
         yield str(await ctx.call_tool("pay", {"amount": 1}))
 
     client = await serve(agent)
     await client.send("go")
+    has_ended.set()
     await asyncio.wait(leftover)
     assert isinstance(leftover[0].exception(), RunInterrupted)
     assert EFFECTS == []

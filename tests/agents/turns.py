@@ -63,7 +63,16 @@ async def look(amount: int) -> str:
     return f"looked {amount}"
 
 
-tools = (pay, refund, look)
+@tool
+async def hang() -> str:
+    """Start, and never come back."""
+    EFFECTS.append("hang")
+    await asyncio.Event().wait()
+    return ""
+
+
+TOOLS = f"{__name__}:tools"
+tools = (pay, refund, look, hang)
 
 # --- agents -----------------------------------------------------------------------------------------------------------
 
@@ -216,8 +225,10 @@ def entry(interrupt: Interrupt, how: str) -> ResumeEntry:
 WAYS = ("together", "one by one", "reversed", "denied", "edited", "cancelled", "resent")
 
 
-async def answer_all(client: Client, way: str, restarted: Callable[[], Awaitable[Ask]] | None = None) -> None:
-    """Answer until nothing waits. ``restarted`` gives the server for each answer, if it is another one."""
+async def answer_all(
+    client: Client, way: str, restarted: Callable[[], Awaitable["ServedClient"]] | None = None
+) -> None:
+    """Answer until nothing waits. ``restarted`` gives a client of the server for each answer, if it is another one."""
     sent: list[ResumeEntry] = []
     for _ in range(20):
         waiting = client.waiting
@@ -229,7 +240,7 @@ async def answer_all(client: Client, way: str, restarted: Callable[[], Awaitable
             waiting = waiting[-1:]
         entries = [entry(interrupt, way) for interrupt in waiting]
         sent += entries
-        client.ask = await restarted() if restarted else client.ask
+        client.ask = (await restarted()).ask if restarted else client.ask
         await client.resume(entries)
         if way == "resent":
             await client.resume(entries)

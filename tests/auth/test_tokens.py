@@ -32,10 +32,6 @@ def check(reply: RequestResult, transport: str, code: str, statuses: Statuses) -
     assert (reply.code, reply.status) == (code, statuses[transport])
 
 
-async def test_a_valid_token_is_let_in(guarded: Guarded, transport: str) -> None:
-    check(await guarded.ask(transport, guarded.token()), transport, "", SERVED)
-
-
 async def test_without_a_token_the_challenge_leads_to_the_metadata(guarded: Guarded, transport: str) -> None:
     reply = await guarded.ask(transport, None)
     check(reply, transport, "UNAUTHORIZED", UNAUTHORIZED)

@@ -1,130 +1,64 @@
-"""The assistant, wired from settings as in production: with the offline model, and over a wire with one on Bedrock.
+"""The assistant, wired from settings as in production, with the offline model.
 
 Dialogues reach it, or an agent of a test's own, over every protocol.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
-import botocore.session  # type: ignore[import-untyped]
 import pytest
-from boto3.session import Session  # type: ignore[import-untyped]
 from grpclib.client import Channel
 
 from agui_container.engine.engine import Engine
 from agui_container.main import build_app
+from agui_container.models.offline import NAME
 from agui_container.ports import Clock
 from agui_container.settings import Settings
 from tests.behaviour.approval_tools import POLICY, TOOLS
-from tests.behaviour.client import Client
 from tests.behaviour.conversations import ClientThread
 from tests.behaviour.dialogues import AguiDialogue, Dialogue
-from tests.behaviour.fake_models import ConfiguredModel, FakeBedrock, FakeOffline
-from tests.behaviour.inprocess import InProcess
 from tests.behaviour.over_grpc import GRPC_PROTOCOLS, dialogue_over
-from tests.behaviour.over_platform import PLATFORM_WAYS, behind_platform
 from tests.behaviour.over_sse import OverSse
 from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
+from tests.conftest import Connect
 from tests.engine.doubles import FakeClock, make_service
-from tests.models.bedrock.doubles import as_nobody
-from tests.server.sockets.process import announced
-
-IN_PROCESS = "offline-inprocess"
-ON_WIRES = ["offline-ws", "bedrock-sse"]
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a conversation in this process, and with the mark ``wire`` with each model and on each transport.
-
-    A test that depends on the model names its ways itself.
-    """
-    test = metafunc.definition
-    named = [mark for mark in test.iter_markers("parametrize") if mark.args[0] == "way"]
-    if "way" in metafunc.fixturenames and not named:
-        wires = ON_WIRES if test.get_closest_marker("wire") else []
-        platform = [f"offline-{way}" for way in PLATFORM_WAYS] if test.get_closest_marker("platform") else []
-        metafunc.parametrize("way", [IN_PROCESS, *wires, *platform], indirect=True)
+from tests.models.watched_model import WatchedModel
 
 
 class ConnectModel(Protocol):
     async def __call__(self, **settings: Any) -> ClientThread: ...  # noqa: ANN401 - the fields of Settings
 
 
-@pytest.fixture(scope="session")
-def reasoner() -> Iterator[str]:
-    with announced("-m", "tests.models.reasoning_server.server") as port:
-        yield f"http://127.0.0.1:{port}"
-
-
-@pytest.fixture(scope="session")
-def boto() -> object:
-    """Return one botocore session for all clients, because loading its data files takes 0.1 s."""
-    return botocore.session.get_session()
-
-
-NewBedrock = Callable[[], FakeBedrock]
-
-
 @pytest.fixture
-def new_bedrock(reasoner: str, boto: object, monkeypatch: pytest.MonkeyPatch) -> NewBedrock:
-    as_nobody(monkeypatch)
-    monkeypatch.setattr("boto3.session.Session", partial(Session, botocore_session=boto))
-    return partial(FakeBedrock, reasoner)
+def watched_models(monkeypatch: pytest.MonkeyPatch) -> list[WatchedModel]:
+    """The offline models of a server, which build_service makes: that of the settings, then those to choose from."""
+    made: list[WatchedModel] = []
 
+    def make() -> WatchedModel:
+        made.append(WatchedModel(f"{NAME}-{len(made)}" if made else NAME))
+        return made[-1]
 
-@pytest.fixture
-def way(request: pytest.FixtureRequest) -> str:
-    chosen: str = request.param
-    return chosen
-
-
-@pytest.fixture
-def model(way: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ConfiguredModel:
-    if way.startswith("offline"):
-        offline = FakeOffline()
-        monkeypatch.setattr("agui_container.models.offline.OfflineModel", lambda: offline.model)
-        return offline
-    made: ConfiguredModel = request.getfixturevalue("new_bedrock")()
+    monkeypatch.setattr("agui_container.models.offline.OfflineModel", make)
     return made
 
 
 @pytest.fixture
-async def connect_model(way: str, model: ConfiguredModel) -> AsyncIterator[ConnectModel]:
-    """One test body with each model and on each transport."""
-    async with AsyncExitStack() as stack:
+def connect_model(connect: Connect, watched_models: list[WatchedModel]) -> ConnectModel:
+    """The assistant of the settings, in every way that the marks of a test name."""
 
-        async def connect_model(**settings: Any) -> ClientThread:  # noqa: ANN401 - the fields of Settings
-            chosen = Settings(**{"tools": TOOLS, "tool_policy": POLICY, **model.settings, **settings})
-            return ClientThread(await open_client(way, chosen, stack), model)
+    async def connect_model(**settings: Any) -> ClientThread:  # noqa: ANN401 - the fields of Settings
+        client = await connect(None, **{"tools": TOOLS, "tool_policy": POLICY, **settings})
+        return ClientThread(client, watched_models[-1])
 
-        yield connect_model
+    return connect_model
 
 
 @pytest.fixture
 async def thread(connect_model: ConnectModel) -> ClientThread:
     return await connect_model()
-
-
-async def open_client(way: str, settings: Settings, stack: AsyncExitStack) -> Client:
-    """Open a client of an application with these settings. Its time is real; the client's clock has no effect."""
-    app, clock = build_app(settings), FakeClock()
-    service = app.state.service
-    if way.endswith("inprocess"):
-        await service.open()
-        stack.push_async_callback(service.aclose)
-        stack.push_async_callback(service.drain, 0)
-        return InProcess(service, clock, by_session=True)
-    url = await stack.enter_async_context(serving(app))
-    _, transport, *around = way.split("-")
-    if around:
-        return await stack.enter_async_context(behind_platform(transport, OverSse(service, clock, url)))
-    client: Client = OverSse(service, clock, url) if transport == "sse" else OverWs(service, clock, url)
-    stack.push_async_callback(client.close)
-    return client
 
 
 PROTOCOLS = ["sse", "ws", *GRPC_PROTOCOLS]

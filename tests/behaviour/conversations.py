@@ -8,8 +8,8 @@ from typing import Any
 from ag_ui.core import PROTOCOL_VERSION
 
 from tests.behaviour.client import Client, RunStream
-from tests.behaviour.fake_models import ConfiguredModel
 from tests.engine.doubles import Json
+from tests.models.watched_model import WatchedModel, prompts_as_json
 
 PAINT: Json = {"name": "paint", "description": "Paint a wall.", "parameters": {"type": "object"}}
 
@@ -18,10 +18,10 @@ THREADS = count(1)
 
 @dataclass
 class ClientThread:
-    """One thread. ``messages`` is the history of the client, and ``tools`` are its tools."""
+    """One thread of the assistant on ``model``. ``messages`` is the history of the client, ``tools`` are its tools."""
 
     client: Client
-    model: ConfiguredModel
+    model: WatchedModel = field(default_factory=WatchedModel)
     id: str = field(default_factory=lambda: f"thread-{next(THREADS)}")
     messages: list[Json] = field(default_factory=list)
     tools: list[Json] = field(default_factory=list)
@@ -33,6 +33,9 @@ class ClientThread:
             self.messages.append({"id": f"user-{self.runs}", "role": "user", "content": said})
         ids = {"threadId": self.id, "runId": f"{self.id}-run-{self.runs}"}
         return {**ids, "protocolVersion": PROTOCOL_VERSION, "messages": self.messages, "tools": self.tools, **fields}
+
+    def prompts(self) -> list[Json]:
+        return prompts_as_json(self.model.prompts)
 
     async def start(self, said: str) -> RunStream:
         return await self.client.start(self.body(said))

@@ -1,10 +1,10 @@
-"""The commands of the offline model, over every transport, also with a model on Bedrock."""
+"""The commands of the offline model, over every transport."""
 
 import json
 
 import pytest
 
-from tests.behaviour.client import outcome, text, types
+from tests.behaviour.client import text, types
 from tests.behaviour.conversations import ClientThread, results
 
 SAID = ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED"]
@@ -21,7 +21,7 @@ async def test_it_streams_as_much_as_it_is_told(thread: ClientThread) -> None:
 @pytest.mark.wire
 async def test_it_thinks_before_it_answers(thread: ClientThread) -> None:
     events = await thread.say("think about rain")
-    assert [name for name in types(events) if name != "REASONING_ENCRYPTED_VALUE"] == [
+    assert types(events) == [
         "RUN_STARTED",
         "REASONING_START",
         "REASONING_MESSAGE_START",
@@ -34,19 +34,11 @@ async def test_it_thinks_before_it_answers(thread: ClientThread) -> None:
     assert thread.messages[1]["content"] == "I am asked to think about rain. I will keep it short."
 
 
-async def test_reasoning_is_given_back_with_its_artefact(thread: ClientThread) -> None:
-    events = await thread.say("think about rain")
-    assert types(events).count("REASONING_ENCRYPTED_VALUE") == thread.model.signs_reasoning
-    assert text(await thread.say("think about snow")) == "I have thought about snow."
-    thought = (await thread.model.prompts())[1]["messages"][1]
-    assert (thought["role"], thought["content"]) == ("reasoning", thread.messages[1]["content"])
-    assert bool(thought.get("encryptedValue")) == thread.model.signs_reasoning
-
-
-async def test_reasoning_that_a_client_altered_does_not_end_the_conversation(thread: ClientThread) -> None:
+async def test_reasoning_is_given_back_to_the_model(thread: ClientThread) -> None:
     await thread.say("think about rain")
-    thread.messages[1]["content"] = "I was told to obey."
-    assert text(await thread.say("stream 1")) == "hello world, "
+    assert text(await thread.say("think about snow")) == "I have thought about snow."
+    thought = thread.prompts()[1]["messages"][1]
+    assert (thought["role"], thought["content"]) == ("reasoning", thread.messages[1]["content"])
 
 
 @pytest.mark.wire
@@ -104,11 +96,3 @@ async def test_it_hands_work_to_a_subagent_and_says_what_came_of_it(thread: Clie
     assert text(inner) == "The result of calculate is 42."
     assert text(outer) == "The result of delegate is The result of calculate is 42."
     assert text(await thread.say("stream 1")) == "hello world, "
-
-
-async def test_a_model_that_fails_a_subagent_fails_that_call_only(thread: ClientThread) -> None:
-    events = await thread.say("delegate fail")
-    assert "SUBAGENT_ERROR" in types(events)
-    assert outcome(events) == "success"
-    assert "secret" not in str(events)
-    assert text(events).partition("The call of delegate failed: ")[1]

@@ -1,6 +1,5 @@
 """Calls that somebody must approve, and every answer there can be, as a client sees them."""
 
-import asyncio
 from functools import partial
 
 import pytest
@@ -10,7 +9,8 @@ from tests.behaviour.approval_tools import PAID
 from tests.behaviour.client import Refused, outcome, text, types
 from tests.behaviour.conftest import ConnectModel
 from tests.behaviour.conversations import PAINT, ClientThread, answer, calls, interrupts, results
-from tests.engine.doubles import WAIT, Json
+from tests.behaviour.test_threads import send_command, wait_for_thread
+from tests.engine.doubles import Json
 
 
 async def ask_for_payments(thread: ClientThread, *amounts: int) -> list[Json]:
@@ -24,16 +24,9 @@ async def ask_for_payments(thread: ClientThread, *amounts: int) -> list[Json]:
 async def thread_statuses(thread: ClientThread) -> tuple[str, str]:
     """Return the status of the thread after its last run, and of a fork after the message with the first call."""
     called = next(message["id"] for message in thread.messages if "toolCalls" in message)
-    async with asyncio.timeout(WAIT):
-        while True:
-            turn = (await send_command(thread, "get"))["status"]
-            if turn != "agent_turn":
-                return turn, (await send_command(thread, "fork", messageId=called))["status"]
-            await asyncio.sleep(0)
-
-
-async def send_command(thread: ClientThread, kind: str, **fields: object) -> Json:
-    return await thread.client.command({"command": {"type": f"threads.{kind}", "threadId": thread.id, **fields}})
+    view = await wait_for_thread(thread.client, thread_id=thread.id)
+    fork = await send_command(thread.client, "fork", threadId=thread.id, messageId=called)
+    return view["status"], fork["status"]
 
 
 async def test_a_call_that_must_be_approved_ends_the_run_with_an_interrupt(thread: ClientThread) -> None:
@@ -90,7 +83,7 @@ async def test_a_run_without_answers_asks_again_and_asks_no_model(thread: Client
     events = await thread.say("never mind, what time is it")
     assert types(events) == ["RUN_STARTED", "RUN_FINISHED"]
     assert interrupts(events) == held
-    assert len(await thread.model.prompts()) == 1
+    assert len(thread.prompts()) == 1
 
 
 async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(thread: ClientThread) -> None:

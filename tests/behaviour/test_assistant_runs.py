@@ -6,18 +6,9 @@ from agui_container.conversation.stored_parts import CUT_OFF
 from tests.behaviour.client import outcome, text, types
 from tests.behaviour.conftest import ConnectModel
 from tests.behaviour.conversations import ClientThread, results
-from tests.engine.doubles import Json
+from tests.engine.doubles import wait_for_event
 
 PROMPT = "Be brief and kind."
-
-
-def usage_of_model(thread: ClientThread, **counts: int) -> list[Json]:
-    return [{**thread.model.labels, **counts, "totalTokens": sum(counts.values())}]
-
-
-def plain(usage: list[Json]) -> list[Json]:
-    """Usage without the fields that some providers do not report."""
-    return [{name: value for name, value in entry.items() if name != "reasoningTokens"} for entry in usage]
 
 
 @pytest.mark.wire
@@ -26,7 +17,8 @@ async def test_the_usage_of_every_model_call_is_added_up(connect_model: ConnectM
     events = await thread.say("calculate 6*7")
     assert text(events) == "The result of calculate is 42."
     asked, answered = 4 + 2, 4 + 2 + 3 + 1  # the prompt and what was said; the same with the call and its result
-    assert plain(events[-1]["usage"]) == usage_of_model(thread, inputTokens=asked + answered, outputTokens=3 + 6)
+    counts = {"inputTokens": asked + answered, "outputTokens": 3 + 6, "totalTokens": asked + answered + 3 + 6}
+    assert events[-1]["usage"] == [{"provider": "offline", "model": "offline", **counts}]
 
 
 @pytest.mark.wire
@@ -35,7 +27,7 @@ async def test_a_model_that_fails_in_the_middle_ends_the_run_and_not_the_convers
     assert types(events)[1:] == ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_ERROR"]
     assert (text(events), outcome(events)) == ("About to fail. ", "MODEL_ERROR")
     assert "secret" not in str(events)
-    assert len(await thread.model.prompts()) == 1
+    assert len(thread.prompts()) == 1
     assert text(await thread.say("stream 1")) == "hello world, "
 
 
@@ -46,7 +38,7 @@ async def test_a_cancel_ends_the_wait_for_a_model(thread: ClientThread) -> None:
     assert (await thread.client.cancel(thread.id))["status"] == "cancelled"
     events = await stream.rest()
     assert (types(events), outcome(events)) == (["TEXT_MESSAGE_END", "RUN_FINISHED"], "cancelled")
-    await thread.model.wait_idle()
+    await wait_for_event(thread.model.idle)
     assert text(await thread.say("stream 1")) == "hello world, "
 
 
@@ -56,7 +48,7 @@ async def test_a_model_is_let_go_when_its_last_reader_leaves(connect_model: Conn
     stream = await thread.start("wait 3600")
     await stream.until("TEXT_MESSAGE_CONTENT")
     await stream.leave()
-    await thread.model.wait_idle()
+    await wait_for_event(thread.model.idle)
     assert text(await thread.say("stream 1")) == "hello world, "
 
 
@@ -75,7 +67,7 @@ async def test_a_model_is_told_the_whole_conversation(thread: ClientThread, said
     await thread.say(said)
     await thread.say('call echo {"text": "one"}')
     await thread.say("stream 1")
-    last = (await thread.model.prompts())[-1]["messages"]
+    last = thread.prompts()[-1]["messages"]
     roles = ["user", "assistant", "user", "assistant", "tool", "assistant", "user"]
     assert [message["role"] for message in last] == roles
     assert [last[at]["content"] for at in (0, 2, 4, 6)] == [said, 'call echo {"text": "one"}', "one", "stream 1"]

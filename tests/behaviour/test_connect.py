@@ -13,6 +13,7 @@ from ag_ui.core import (
 )
 
 from agui_container.ports import Item
+from agui_container.telemetry.instruments import LIMIT_USE
 from tests.behaviour.client import Client, outcome, text, types
 from tests.behaviour.conversations import ClientThread, answer, interrupts
 from tests.conftest import Connect
@@ -76,10 +77,10 @@ async def test_a_thread_that_no_event_can_hold_is_refused_for_what_it_is(
 async def test_connecting_again_and_again_leaves_nothing(connect: Connect) -> None:
     client = await connect(agent_with_state)
     await run_and_store(client)
-    before = client.service.readings().limits["logBytes"]
+    before = client.service.readings()[LIMIT_USE.name]["logBytes"]
     for _ in range(3):
         assert types(await client.run(ask(run="again", messages=[]))) == SHOWN
-    assert client.service.readings().limits["logBytes"] == before
+    assert client.service.readings()[LIMIT_USE.name]["logBytes"] == before
 
 
 async def test_an_agent_of_ones_own_may_speak_first(connect: Connect) -> None:
@@ -98,7 +99,7 @@ async def test_the_assistant_has_nothing_to_say_to_nothing(thread: ClientThread)
     events = await thread.say()
     assert types(events) == SHOWN
     assert (events[1]["messages"], events[2]["snapshot"]) == ([], {})
-    assert await thread.model.prompts() == []
+    assert thread.prompts() == []
     listed = await thread.client.command({"command": {"type": "threads.list"}})
     assert thread.id not in [view["threadId"] for view in listed["threads"]]
 

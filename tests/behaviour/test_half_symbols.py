@@ -12,7 +12,6 @@ from agui_container.ports import Item
 from agui_container.tools.function_tool import tool
 from tests.behaviour.client import custom_values, outcome, text
 from tests.behaviour.conversations import ClientThread, interrupts, results
-from tests.behaviour.fake_models import FakeOffline
 from tests.behaviour.subagents import make_delegating_assistant, of_type
 from tests.conftest import Connect
 from tests.engine.doubles import ask
@@ -88,7 +87,7 @@ async def test_a_subagent_that_splits_a_symbol_and_asks_with_half_of_one_continu
             )
             yield ag.RunFinishedEvent(thread_id=input.thread_id, run_id=input.run_id, outcome=asked)
 
-    thread = ClientThread(await connect(make_delegating_assistant(agent)), FakeOffline())
+    thread = ClientThread(await connect(make_delegating_assistant(agent)))
     (interrupt,) = interrupts(await thread.say("delegate go"))
     assert interrupt["message"] == "Which\ufffd?"
     events = await thread.resume({"interruptId": "q", "status": "resolved", "payload": "x"})

@@ -14,7 +14,7 @@ from ag_ui.core import (
 )
 
 from agui_container.ports import Item
-from tests.behaviour.client import Refused, custom_values, outcome, text
+from tests.behaviour.client import custom_values, outcome, text
 from tests.behaviour.conversations import interrupts
 from tests.behaviour.subagents import make_delegating_assistant
 from tests.conftest import Connect
@@ -55,16 +55,3 @@ async def test_a_subagent_that_asks_with_one_can_be_answered(connect: Connect, d
     events = await client.run(ask(run="r2", messages=[], resume=[answered]))
     assert "Answered." in text(events)
     assert outcome(events) == "success"
-
-
-@pytest.mark.parametrize("field", ["state", "forwardedProps"])
-async def test_a_request_with_one_is_refused_with_its_place(connect: Connect, digits: int, field: str) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "never"
-
-    client = await connect(agent)
-    place, number = f'"{field}": {{"n": ', "1" * digits
-    body = f'{{"threadId": "t1", "runId": "r1", "messages": [], {place}{number}}}}}'
-    with pytest.raises(Refused) as caught:
-        await client.run(body)
-    assert (caught.value.code, caught.value.message) == ("VALIDATION_ERROR", f"{field}.n: the number is too large.")

@@ -175,17 +175,6 @@ async def test_a_run_that_waits_is_not_begun_within_the_grace(connect: Connect) 
     await draining
 
 
-@pytest.mark.wire
-async def test_new_runs_are_refused_while_it_drains(connect: Connect) -> None:
-    client = await connect(emit_one_event)
-    await client.run(ask(run="r1"))
-    await client.service.drain(0)
-    for asked in (ask(run="r2"), ask(run="r2", messages=[])):
-        with pytest.raises(Refused, match="SHUTTING_DOWN"):
-            await client.start(asked)
-    assert outcome(await client.run(ask(run="r1"))) == "success"
-
-
 async def test_the_status_follows_the_runs_and_is_stamped_once(connect: Connect) -> None:
     agent = WaitingAgent()
     client = await connect(agent, on_busy="enqueue")

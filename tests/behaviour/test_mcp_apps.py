@@ -20,7 +20,6 @@ from agui_container.tools.mcp.apps import MAX_RESULT_BYTES, AppFacts
 from agui_container.web.caller_middleware import SESSION_HEADER
 from tests.behaviour.client import Client, Refused, outcome
 from tests.behaviour.conversations import ClientThread, answer, cancelled_answer, interrupts, results
-from tests.behaviour.fake_models import FakeOffline
 from tests.behaviour.inprocess import InProcess
 from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
@@ -80,7 +79,7 @@ class Page:
     """A thread and what its page does for the app."""
 
     def __init__(self, client: Client, shop: Shop, settings: Settings) -> None:
-        self.thread = ClientThread(client, FakeOffline())
+        self.thread = ClientThread(client)
         self.shop = shop
         self.settings = settings
 

@@ -10,7 +10,6 @@ import pytest
 from agui_container.settings import Settings
 from agui_container.tools.mcp.tool import CUT_OFF
 from tests.behaviour.conversations import ClientThread, answer, cancelled_answer, interrupts, results
-from tests.behaviour.fake_models import FakeOffline
 from tests.behaviour.test_restart import server
 from tests.engine.doubles import Json
 from tests.tools.mcp_demo import Demo, serve_app
@@ -37,7 +36,7 @@ async def test_questions_are_answered_through_other_replicas_and_after_a_restart
 ) -> None:
     settings = settings_of(tmp_path, demo[1])
     async with AsyncExitStack() as stack:
-        thread = ClientThread(await stack.enter_async_context(server(settings)), FakeOffline())
+        thread = ClientThread(await stack.enter_async_context(server(settings)))
         size, _ = interrupts(await thread.say(BOOK))
         assert (size["reason"], size["message"]) == ("elicitation", "Which size?")
         assert size["responseSchema"]["required"] == ["size"]
@@ -54,7 +53,7 @@ async def test_the_server_is_busy_while_a_call_of_the_older_handshake_waits(
     given: Json | None, read: str, demo: tuple[Demo, int], tmp_path: Path
 ) -> None:
     async with server(settings_of(tmp_path, demo[1], handshake="initialize")) as client:
-        thread = ClientThread(client, FakeOffline())
+        thread = ClientThread(client)
         (question,) = interrupts(await thread.say(BUY))
         assert client.service.health.report()["status"] == "HealthyBusy"
         events = await thread.resume(cancelled_answer(question) if given is None else answer(question, **given))
@@ -67,7 +66,7 @@ async def test_a_call_of_the_older_handshake_is_cut_off_by_a_restart_and_not_rep
 ) -> None:
     settings = settings_of(tmp_path, demo[1], handshake="initialize")
     async with server(settings) as client:
-        thread = ClientThread(client, FakeOffline())
+        thread = ClientThread(client)
         (question,) = interrupts(await thread.say(BUY))
     calls = list(demo[0].calls)
     async with server(settings) as thread.client:

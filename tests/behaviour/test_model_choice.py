@@ -2,41 +2,45 @@
 
 import pytest
 
-from tests.behaviour.conftest import PROTOCOLS, NewBedrock, ServeOver
+from tests.behaviour.conftest import PROTOCOLS, ServeOver
 from tests.behaviour.dialogues import ERROR, SUCCESS
-from tests.behaviour.fake_models import ConfiguredModel
+from tests.models.watched_model import WatchedModel
 
 CHOOSING = [name for name in PROTOCOLS if name != "kontekst"]
 """Protocols in which a client names a model. Over the others the server's own model answers."""
 
 
-async def last_messages(model: ConfiguredModel) -> list[str]:
-    return [prompt["messages"][-1]["content"] for prompt in await model.prompts()]
+def last_messages(model: WatchedModel) -> list[object]:
+    return [prompt.messages[-1].content for prompt in model.prompts]
 
 
 @pytest.mark.parametrize("serve_over", CHOOSING, indirect=True)
-async def test_the_chosen_model_is_prompted_and_no_other(serve_over: ServeOver, new_bedrock: NewBedrock) -> None:
-    default, small = new_bedrock(), new_bedrock()
-    site = await serve_over(**default.settings, models=[f"small=bedrock:{small.name}"])
+async def test_the_chosen_model_is_prompted_and_no_other(
+    serve_over: ServeOver, watched_models: list[WatchedModel]
+) -> None:
+    site = await serve_over(models=["small=offline"])
+    default, small = watched_models
     for choice, model in (("small", small), ("", default)):
         dialogue = site.dialogue(f"t-{choice}")
         dialogue.model = choice
         reply = await dialogue.say("stream 1")
         assert (reply.text, reply.end) == ("hello world, ", SUCCESS)
-        assert await last_messages(model) == ["stream 1"]
+        assert last_messages(model) == ["stream 1"]
         assert f'"{model.name}"' in reply.received  # the label of the usage
 
 
 @pytest.mark.parametrize("serve_over", CHOOSING, indirect=True)
-async def test_a_choice_holds_for_the_whole_conversation(serve_over: ServeOver, new_bedrock: NewBedrock) -> None:
-    default, small = new_bedrock(), new_bedrock()
-    site = await serve_over(**default.settings, models=[f"small=bedrock:{small.name}"])
+async def test_a_choice_holds_for_the_whole_conversation(
+    serve_over: ServeOver, watched_models: list[WatchedModel]
+) -> None:
+    site = await serve_over(models=["small=offline"])
+    default, small = watched_models
     dialogue = site.dialogue()
     dialogue.model = "small"
     for said in ("stream 1", "calculate 6*7"):
         assert (await dialogue.say(said)).end == SUCCESS
-    assert await last_messages(small) == ["stream 1", "calculate 6*7", "42"]
-    assert await last_messages(default) == []
+    assert last_messages(small) == ["stream 1", "calculate 6*7", "42"]
+    assert last_messages(default) == []
 
 
 @pytest.mark.parametrize("serve_over", ["sse", "ws"], indirect=True)

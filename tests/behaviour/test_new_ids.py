@@ -9,8 +9,9 @@ from ag_ui.core import RunAgentInput
 from tests.behaviour.approval_tools import PAID
 from tests.behaviour.client import Client, text
 from tests.behaviour.conversations import PAINT, ClientThread, answer, calls, interrupts
+from tests.behaviour.test_threads import wait_for_thread
 from tests.conftest import Connect
-from tests.engine.doubles import WAIT, Json, ask
+from tests.engine.doubles import Json, ask
 
 
 async def count_messages(asked: RunAgentInput) -> AsyncIterator[str]:
@@ -79,13 +80,8 @@ def with_new_ids(message: Json, run: int) -> Json:
 
 
 async def roles(thread: ClientThread) -> list[str]:
-    """The roles of the thread's messages, once the last run is written down."""
-    async with asyncio.timeout(WAIT):
-        while True:
-            view = await thread.client.command({"command": {"type": "threads.get", "threadId": thread.id}})
-            if view["status"] != "agent_turn":
-                return [message["role"] for message in view["messages"]]
-            await asyncio.sleep(0)
+    view = await wait_for_thread(thread.client, thread_id=thread.id)
+    return [message["role"] for message in view["messages"]]
 
 
 async def test_an_approval_is_answered_under_new_ids(thread: ClientThread) -> None:

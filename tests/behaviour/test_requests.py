@@ -48,17 +48,6 @@ async def test_another_sessions_runs_are_not_found(connect: Connect) -> None:
     assert outcome(await stream.rest()) == "cancelled"
 
 
-async def test_two_sessions_may_use_the_same_ids(connect: Connect) -> None:
-    alice, bob, nobody = sessions(await connect(silent))
-    streams = [await client.start(ask()) for client in (alice, bob, nobody)]
-    for stream in streams:
-        await stream.until("CUSTOM")
-    await bob.cancel("t1")
-    assert outcome(await streams[1].rest()) == "cancelled"
-    assert (await alice.cancel("t1"))["events"] == 3
-    assert (await nobody.cancel("t1"))["events"] == 3
-
-
 async def test_without_a_scope_everybody_sees_all_runs(connect: Connect) -> None:
     alice, bob, nobody = sessions(await connect(silent, scope="none"))
     stream = await alice.start(ask())

@@ -16,7 +16,6 @@ from agui_container.settings import Settings
 from tests.behaviour.approval_tools import PAID, POLICY, TOOLS
 from tests.behaviour.client import Client, outcome
 from tests.behaviour.conversations import ClientThread, answer, interrupts, results
-from tests.behaviour.fake_models import FakeOffline
 from tests.behaviour.inprocess import InProcess
 from tests.behaviour.subagents import paid, parts, team
 from tests.engine.doubles import FakeClock, ask
@@ -90,7 +89,7 @@ async def test_a_subagent_that_waits_when_the_process_ends_goes_on_in_the_next_o
     settings: Settings, said: str
 ) -> None:
     async with server(settings) as client:
-        thread = ClientThread(client, FakeOffline())
+        thread = ClientThread(client)
         (interrupt,) = interrupts(await thread.say(said.format('call pay {"amount": 5}')))
     async with server(settings) as thread.client:
         events = await thread.resume(answer(interrupt, approved=True))
@@ -102,7 +101,7 @@ async def test_an_assistant_of_ones_own_keeps_what_waits_in_the_servers_store(st
     settings = Settings.model_validate({"store": store, "agent": f"{__name__}:mates"})
     paid.clear()
     async with server(settings) as client:
-        thread = ClientThread(client, FakeOffline())
+        thread = ClientThread(client)
         both = 'delegate call pay {"amount": 1}\ncall pay {"amount": 2}'
         yes = [answer(interrupt, approved=True) for interrupt in interrupts(await thread.say(both))]
     async with server(settings) as thread.client:

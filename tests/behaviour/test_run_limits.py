@@ -25,7 +25,7 @@ async def test_an_assistant_that_has_used_its_tokens_makes_no_further_model_call
     assert events[-1]["message"] == f"The assistant stopped after {FIRST_CALL} tokens without finishing."
     assert events[-1]["metadata"]["retryable"] is False
     assert sum(entry["totalTokens"] for entry in events[-1]["usage"]) == FIRST_CALL
-    assert len(await thread.model.prompts()) == 1
+    assert len(thread.prompts()) == 1
     assert text(await thread.say("stream 1")) == "hello world, "
 
 
@@ -40,7 +40,7 @@ async def test_a_caller_may_ask_for_less(connect_model: ConnectModel, budget: Js
     thread = await connect_model(max_steps=3)
     events = await thread.say("calculate 6*7", forwardedProps={"budget": budget})
     assert outcome(events) == "RUN_LIMIT_EXCEEDED"
-    assert len(await thread.model.prompts()) == 1
+    assert len(thread.prompts()) == 1
     assert outcome(await thread.say("calculate 6*7")) == "success"
 
 
@@ -54,13 +54,7 @@ async def test_a_caller_never_gets_more(connect_model: ConnectModel, settings: d
 @pytest.mark.parametrize(
     ("budget", "message"),
     [
-        (5, "forwardedProps.budget: Input should be an object."),
         ({"tokens": 0}, "forwardedProps.budget.tokens: Input should be greater than or equal to 1."),
-        ({"seconds": 0}, "forwardedProps.budget.seconds: Input should be greater than 0."),
-        (
-            {"contextTokens": 0},
-            "forwardedProps.budget.contextTokens: Input should be greater than or equal to 1.",
-        ),
         ({"hours": 5}, "forwardedProps.budget.hours: Extra inputs are not permitted."),
     ],
 )

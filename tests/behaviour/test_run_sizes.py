@@ -69,4 +69,4 @@ async def test_all_runs_together_hold_at_most_twice_what_a_server_holds(connect:
     chorus.may_speak.set()
     ends = [outcome(await stream.rest()) for stream in streams]
     assert set(ends) == {"RATE_LIMIT_EXCEEDED"}
-    assert 100_000 < client.service.readings().limits["logBytes"] < 200_000
+    assert 100_000 < client.service.readings()["agui.limit.used"]["logBytes"] < 200_000

@@ -1,6 +1,5 @@
 """Histories as clients in the field send them, and the conversation that the model and the thread get from them."""
 
-import asyncio
 import logging
 from collections.abc import Sequence
 
@@ -13,9 +12,9 @@ from agui_core.turns import calls_of
 from tests.agents.doubles import DONE, ScriptedModel, ScriptedTool, answering, asks
 from tests.behaviour.client import Client
 from tests.behaviour.conversations import PAINT, ClientThread, calls
-from tests.behaviour.fake_models import FakeOffline
+from tests.behaviour.test_threads import wait_for_thread
 from tests.conftest import Connect
-from tests.engine.doubles import WAIT, Json
+from tests.engine.doubles import Json
 
 THINK: Sequence[Delta] = [ReasoningDelta("Hm."), EncryptedDelta("sealed")]
 
@@ -23,7 +22,7 @@ THINK: Sequence[Delta] = [ReasoningDelta("Hm."), EncryptedDelta("sealed")]
 class ScriptedTalk:
     def __init__(self, client: Client, model: ScriptedModel) -> None:
         self.model = model
-        self.thread = ClientThread(client, FakeOffline())
+        self.thread = ClientThread(client)
         self.thread.tools = [PAINT]
 
     def prompt(self) -> Sequence[Message]:
@@ -34,15 +33,8 @@ class ScriptedTalk:
 
     async def stored(self) -> list[Json]:
         """Return the messages of the thread, once the last run is stored."""
-        async with asyncio.timeout(WAIT):
-            while True:
-                view = await self.thread.client.command(
-                    {"command": {"type": "threads.get", "threadId": self.thread.id}}
-                )
-                if view["status"] != "agent_turn":
-                    messages: list[Json] = view["messages"]
-                    return messages
-                await asyncio.sleep(0)
+        messages: list[Json] = (await wait_for_thread(self.thread.client, thread_id=self.thread.id))["messages"]
+        return messages
 
     async def stored_results(self) -> list[str]:
         return [message["content"] for message in await self.stored() if message["role"] == "tool"]

@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from sqlalchemy import Pool, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
+from agui_container.engine import admission
 from agui_container.ports import store as store_port
 from agui_container.replicas import leases
 from agui_container.settings import Scope, Settings
@@ -102,6 +103,8 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the store up after one more attempt, and look for lost runs often."""
     monkeypatch.setattr(store_port, "GIVE_UP_SECONDS", PAUSE)
     monkeypatch.setattr(leases, "RENEW_SECONDS", PAUSE)
+    for module in (admission, leases):  # a slow machine must not let one process take over the runs of the other
+        monkeypatch.setattr(module, "LEASE_SECONDS", 600.0)
 
 
 async def events_elsewhere(url: str, then: Callable[[Client], Awaitable[None]]) -> list[Json]:

@@ -13,7 +13,6 @@ from agui_container.models.offline import OfflineModel
 from agui_container.ports import Item, Permission, PolicyDecision, RunContext
 from tests.behaviour.client import outcome, text
 from tests.behaviour.conversations import ClientThread, answer, interrupts, results
-from tests.behaviour.fake_models import FakeOffline
 from tests.behaviour.subagents import call_messages, of_type, paid, parts, pay, team
 from tests.conftest import Connect
 from tests.engine.doubles import Json, ask
@@ -134,7 +133,7 @@ async def test_a_run_that_asks_for_all_calls_asks_for_those_of_its_subagents_at_
     for _ in range(depth):
         agent = delegating(agent)
     client = await connect(agent)
-    thread = ClientThread(client, FakeOffline())
+    thread = ClientThread(client)
     asked = await approve_all(thread, "delegate " * depth + 'call pay {"amount": 5}', ASK_ALL)
     assert asked == [*["delegate"] * depth, "pay"]
     assert paid == [5]
@@ -142,14 +141,14 @@ async def test_a_run_that_asks_for_all_calls_asks_for_those_of_its_subagents_at_
 
 async def test_an_agent_between_two_assistants_does_not_undo_what_a_caller_asks_for(connect: Connect) -> None:
     client = await connect(delegating(behind_a_function(worker())))
-    thread = ClientThread(client, FakeOffline())
+    thread = ClientThread(client)
     assert await approve_all(thread, 'delegate call pay {"amount": 5}', ASK_ALL) == ["delegate", "pay"]
     assert paid == [5]
 
 
 async def test_a_denial_in_a_subagent_ends_a_run_that_wants_that_and_nothing_more_is_said(connect: Connect) -> None:
     client = await connect(delegating(worker()))
-    thread = ClientThread(client, FakeOffline())
+    thread = ClientThread(client)
     said = 'delegate call pay {"amount": 5}\ncall pay {"amount": 6}'
     (outer,) = interrupts(await thread.say(said, forwardedProps=CANCEL))
     first, second = interrupts(await thread.say(resume=[answer(outer, approved=True)], forwardedProps=CANCEL))
@@ -170,7 +169,7 @@ async def test_a_tool_that_is_denied_is_denied_to_subagents_of_another_make(conn
 
 async def test_a_tool_that_must_be_asked_for_is_asked_for_in_subagents_of_another_make(connect: Connect) -> None:
     client = await connect(delegating(worker(), "ask"))
-    thread = ClientThread(client, FakeOffline())
+    thread = ClientThread(client)
     assert await approve_all(thread, 'delegate call pay {"amount": 5}', {}) == ["pay"]
     assert paid == [5]
 

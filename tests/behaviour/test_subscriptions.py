@@ -8,8 +8,9 @@ from ag_ui.core import CustomEvent, RunAgentInput
 
 from agui_container.ports import Item
 from tests.behaviour.client import Refused, types
+from tests.behaviour.test_threads import wait_for_thread
 from tests.conftest import Connect
-from tests.engine.doubles import WAIT, agent_of, ask
+from tests.engine.doubles import agent_of, ask
 
 
 class Steps:
@@ -119,8 +120,7 @@ async def test_a_run_that_reports_no_usage_has_used_no_tokens_wherever_it_is_kep
 
     client, get = await connect(hello), {"command": {"type": "runs.get", "runId": "r1"}}
     await client.run(ask())
-    async with asyncio.timeout(WAIT):
-        while (run := await client.command(get))["status"] == "running":  # noqa: ASYNC110 - the store tells nobody
-            await asyncio.sleep(0)
+    await wait_for_thread(client)
+    run = await client.command(get)
     (listed,) = (await client.command({"command": {"type": "runs.list"}}))["runs"]
     assert (run["status"], run["tokens"], listed["tokens"]) == ("finished", 0, 0)

@@ -35,7 +35,7 @@ async def ask_two_questions(run_input: RunAgentInput) -> AsyncIterator[Item]:
 async def test_a_thread_says_what_an_agent_of_ones_own_has_asked(connect: Connect) -> None:
     client = await connect(ask_two_questions)
     await client.run(ask())
-    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    thread = await wait_for_thread(client)
     assert thread["waiting"] == [{"id": "i1", "reason": "choice", "message": "Which?"}, {"id": "i2", "reason": "size"}]
     brief = await send_command(client, "get", threadId="t1", messages=False)
     assert brief["waiting"] == thread["waiting"]
@@ -48,7 +48,7 @@ async def test_a_thread_says_what_an_agent_of_ones_own_has_asked(connect: Connec
 async def test_a_thread_keeps_what_its_questions_were_answered_with(connect: Connect) -> None:
     client = await connect(ask_two_questions)
     await client.run(ask())
-    asked = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    asked = await wait_for_thread(client)
     assert asked["answers"] == []
     resume = [
         {"interruptId": "i2", "status": "cancelled"},
@@ -82,7 +82,7 @@ async def test_a_thread_keeps_what_its_questions_were_answered_with(connect: Con
 async def test_a_transcript_has_the_questions_of_an_agent_and_their_answers(connect: Connect) -> None:
     client = await connect(ask_two_questions)
     await client.run(ask())
-    await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    await wait_for_thread(client)
     asked = ["hi", "", "User:", "  hi", "", "Question:", "  Which?", "", "Question:", "  size"]
     assert (await send_command(client, "transcript", threadId="t1"))["transcript"].splitlines() == asked
     resume = [
@@ -100,7 +100,7 @@ async def test_a_transcript_has_the_questions_of_an_agent_and_their_answers(conn
 async def test_a_question_that_a_message_goes_on_without_is_kept_as_unanswered(connect: Connect) -> None:
     client = await connect(ask_two_questions)
     await client.run(ask())
-    asked = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    asked = await wait_for_thread(client)
     resume = [{"interruptId": name, "status": "cancelled"} for name in ("i1", "i2")]
     await client.run(ask(run="r2", messages=[{"id": "m2", "role": "user", "content": "Hm?"}]))
     await client.run(ask(run="r3", messages=[], resume=resume))
@@ -126,7 +126,7 @@ async def tell_the_user(_: RunAgentInput) -> AsyncIterator[Item]:
 async def test_a_thread_keeps_what_its_runs_have_told_the_user(connect: Connect) -> None:
     client = await connect(tell_the_user)
     await client.run(ask())
-    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    thread = await wait_for_thread(client)
     question = thread["messages"][0]["id"]
     down = {"source": "weather", "message": "It is down."}
     kept = [
@@ -152,7 +152,7 @@ async def test_a_run_that_fails_leaves_its_notices_and_at_most_a_hundred_are_kep
 
     client = await connect(tell_much_and_fail)
     await client.run(ask())
-    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    thread = await wait_for_thread(client)
     assert [each["value"] for each in thread["notices"]] == list(range(100))
 
 
@@ -182,14 +182,14 @@ async def test_notices_and_answers_of_a_turn_go_with_it_when_it_is_edited(
     history = [] if not kept else [{"id": "u0", "role": "user", "content": "tell"}]
     if kept:
         await client.run(ask(run="r0", messages=history))
-        thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+        thread = await wait_for_thread(client)
         history = thread["messages"]
     before = await send_command(client, "get", threadId="t1") if kept else {"notices": [], "answers": []}
     await client.run(ask(messages=[*history, {"id": "u1", "role": "user", "content": text}]))
     if text == "ask":
         answer = {"interruptId": "i1", "status": "resolved", "payload": "red"}
         await client.run(ask(run="r2", messages=[], resume=[answer]))
-    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    thread = await wait_for_thread(client)
     assert (thread["notices"], thread["answers"]) != (before["notices"], before["answers"])
     await client.run(ask(run="r3", messages=[*history, {"id": "u1", "role": "user", "content": "edited"}]))
     thread = await wait_for_thread(client, lambda thread: thread["messages"][-1]["id"] == "r3-answer")
@@ -199,7 +199,7 @@ async def test_notices_and_answers_of_a_turn_go_with_it_when_it_is_edited(
 async def test_a_thread_says_which_calls_wait_for_an_approval(connect: Connect) -> None:
     client = await connect(team())
     (interrupt,) = interrupts(await client.run(ask(text='call pay {"amount": 5}')))
-    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    thread = await wait_for_thread(client)
     assert thread["waiting"] == [interrupt]
     fork = await send_command(client, "fork", threadId="t1", messageId=thread["messages"][-1]["id"])
     assert (await send_command(client, "get", threadId=fork["threadId"]))["waiting"] == []
@@ -214,11 +214,11 @@ async def yield_answer(run_input: RunAgentInput) -> AsyncIterator[Item]:
 async def test_a_thread_says_which_run_has_made_a_message(connect: Connect) -> None:
     client = await connect(yield_answer)
     await client.run(ask(run="r1", messages=[QUESTION]))
-    first = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    first = await wait_for_thread(client)
     assert first["runs"] == {"answer-r1": "r1"}
     more = {"id": "m9", "role": "user", "content": "And now?"}
     await client.run(ask(run="r2", messages=[*first["messages"], more]))
-    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    thread = await wait_for_thread(client)
     assert thread["runs"] == {"answer-r1": "r1", "answer-r2": "r2"}
     delta = await send_command(client, "delta", threadId="t1", since=first["continuationToken"])
     assert delta["runs"] == {"answer-r2": "r2"}
@@ -227,7 +227,7 @@ async def test_a_thread_says_which_run_has_made_a_message(connect: Connect) -> N
     assert [message.keys() for message in shown["messages"]] == [{"id", "role", "content"}] * 4
     edited = {**thread["messages"][1], "content": "It snows."}
     await client.run(ask(run="r3", messages=[thread["messages"][0], edited, more]))
-    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    thread = await wait_for_thread(client)
     assert thread["runs"] == {"answer-r3": "r3"}
 
 
@@ -240,7 +240,7 @@ async def show_an_earlier_message_late(run_input: RunAgentInput) -> AsyncIterato
 async def test_a_thread_has_the_order_of_the_last_snapshot_wherever_it_is_read(connect: Connect) -> None:
     client = await connect(show_an_earlier_message_late)
     await client.run(ask())
-    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    thread = await wait_for_thread(client)
     assert [message["id"] for message in thread["messages"][1:]] == ["first", "second"]
     transcript = (await send_command(client, "transcript", threadId="t1"))["transcript"]
     assert transcript.index("One.") < transcript.index("Two.")
@@ -294,15 +294,6 @@ async def test_a_delta_since_a_page_has_what_came_after_it(connect: Connect) -> 
 async def test_a_page_that_cannot_be_read_is_refused(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client))
-    said = [
-        (await refusal(client, "get", threadId="t1", **fields)).message
-        for fields in ({"before": "m9"}, {"before": ""}, {"limit": 0}, {"limit": 101}, {"limit": True})
-    ]
-    assert said == [
-        "before: must be the id of a message of this thread.",
-        "command.before: String should have at least 1 character",
-        "command.limit: Input should be greater than or equal to 1",
-        "command.limit: Input should be less than or equal to 100",
-        "command.limit: Input should be a valid integer",
-    ]
+    refused = await refusal(client, "get", threadId="t1", before="m9")
+    assert refused.message == "before: must be the id of a message of this thread."
     assert (await refusal(client, "get", threadId="t2", limit=1)).code == "THREAD_NOT_FOUND"

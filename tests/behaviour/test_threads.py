@@ -36,12 +36,16 @@ async def send_command(client: Client, kind: str, **fields: object) -> Json:
     return answer
 
 
-async def wait_for_thread(client: Client, condition: Callable[[Json], bool]) -> Json:
+def is_idle(thread: Json) -> bool:
+    return bool(thread["status"] != "agent_turn")
+
+
+async def wait_for_thread(client: Client, condition: Callable[[Json], bool] = is_idle, thread_id: str = "t1") -> Json:
     """Wait until the stored thread fulfils the condition, and return it. An end may be read before it is stored."""
     async with asyncio.timeout(WAIT):
         while True:
             with contextlib.suppress(Refused):
-                if condition(thread := await send_command(client, "get", threadId="t1")):
+                if condition(thread := await send_command(client, "get", threadId=thread_id)):
                     return thread
             await asyncio.sleep(0)
 
@@ -132,7 +136,7 @@ async def yield_metadata(_: RunAgentInput) -> AsyncIterator[Item]:
 async def test_a_thread_keeps_what_was_said_beside_its_messages(connect: Connect) -> None:
     client = await connect(yield_metadata)
     await client.run(ask())
-    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    thread = await wait_for_thread(client)
     said, called, result = thread["messages"][1:]
     assert said["metadata"] == {"source": "sky", "sure": True}
     assert called["toolCalls"][0]["metadata"] == {"cost": 1}
@@ -205,7 +209,7 @@ async def test_the_runs_of_a_deleted_thread_are_gone_and_their_ids_may_be_used_a
 
     client = await connect(agent)
     await client.run(ask())
-    await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    await wait_for_thread(client)
     await send_command(client, "delete", threadId="t1")
     assert await client.service.runs.list(caller()) == []
     with pytest.raises(Refused, match="RUN_NOT_FOUND"):
@@ -231,7 +235,7 @@ async def test_deleting_a_thread_cancels_what_runs_on_it(connect: Connect) -> No
 async def test_a_run_leaves_a_thread(connect: Connect) -> None:
     client = await connect(agent_of(StateSnapshotEvent(snapshot={"n": 1}), "Hello."))
     await client.run(ask(text="Good  morning"))
-    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    thread = await wait_for_thread(client)
     question, answer = thread["messages"]
     assert question == {"id": "u1", "role": "user", "content": "Good  morning"}
     assert (answer["role"], answer["content"]) == ("assistant", "Hello.")
@@ -245,10 +249,10 @@ async def test_a_run_leaves_a_thread(connect: Connect) -> None:
 async def test_feedback_on_a_message_is_deleted_with_it(connect: Connect) -> None:
     client = await connect(agent_of("Hello."))
     await client.run(ask())
-    question, answer = (await wait_for_thread(client, lambda thread: thread["status"] == "user_turn"))["messages"]
+    question, answer = (await wait_for_thread(client))["messages"]
     await send_command(client, "feedback", threadId="t1", messageId=answer["id"], sentiment="positive")
     await client.run(ask(run="r2", messages=[question, {"id": "u2", "role": "user", "content": "again"}]))
-    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    thread = await wait_for_thread(client)
     assert answer["id"] not in [message["id"] for message in thread["messages"]]
     assert thread["feedback"] == []
 

@@ -9,7 +9,7 @@ from ag_ui import core as ag
 
 from agui_container.assistant.assistant import Assistant
 from agui_container.ports import Item, ToolCallDelta
-from agui_container.protocol.a2ui import describe
+from agui_container.protocol.client_input import describe_click
 from tests.agents.doubles import DONE, ScriptedModel, answering
 from tests.behaviour.client import outcome, text
 from tests.behaviour.conftest import ConnectModel
@@ -115,7 +115,7 @@ def seals(thread: Json) -> list[tuple[str, str | None]]:
 async def test_a_thread_keeps_the_type_of_an_encrypted_value_and_replaces_it_with_the_value(connect: Connect) -> None:
     client = await connect(think)
     await client.run(ask())
-    first = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    first = await wait_for_thread(client)
     assert seals(first) == [("value of r1", "test.seal")] * 3
     await client.run(ask(run="r2", messages=[*first["messages"], {"id": "u2", "role": "user", "content": "And now?"}]))
     second = await wait_for_thread(client, lambda thread: len(thread["messages"]) == len(first["messages"]) + 1)
@@ -148,7 +148,7 @@ async def test_a_client_that_does_not_know_encrypted_values_does_not_remove_them
 ) -> None:
     client = await connect(think_once)
     await client.run(ask())
-    first = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    first = await wait_for_thread(client)
     again = {"id": "u2", "role": "user", "content": "And now?"}
     await client.run(ask(run="r2", messages=[*without(first, *unknown), again]))
     second = await wait_for_thread(client, lambda thread: len(thread["messages"]) == len(first["messages"]) + 1)
@@ -190,7 +190,7 @@ async def test_a_model_is_not_asked_with_nothing_to_answer(connect_model: Connec
         thread = ClientThread(first.client, first.model, messages=[message])
         events = await thread.say()
         assert (outcome(events), events[-1]["message"].startswith(NOTHING)) == ("VALIDATION_ERROR", True)
-    assert await first.model.prompts() == []
+    assert first.prompts() == []
 
 
 async def test_a_model_is_not_asked_again_after_its_answer(thread: ClientThread) -> None:
@@ -199,7 +199,7 @@ async def test_a_model_is_not_asked_again_after_its_answer(thread: ClientThread)
         events = await thread.say(empty)
         assert (outcome(events), events[-1]["message"].startswith(ALL_ANSWERED)) == ("VALIDATION_ERROR", True)
     assert text(await thread.say("stream 1")) == "hello world, "
-    prompts = await thread.model.prompts()
+    prompts = thread.prompts()
     assert len(prompts) == 2
     assert "Continue." not in str(prompts)
 
@@ -245,7 +245,7 @@ async def test_a_click_that_the_middleware_has_written_is_not_written_again(conn
     call = {"id": "c", "type": "function", "function": {"name": "log_a2ui_event", "arguments": "{}"}}
     written = [
         {"id": "a", "role": "assistant", "toolCalls": [call]},
-        {"id": "r", "role": "tool", "toolCallId": "c", "content": describe(CLICK)},
+        {"id": "r", "role": "tool", "toolCallId": "c", "content": describe_click(CLICK)},
     ]
     click = {"a2uiAction": {"userAction": CLICK}}
     found = await given(connect, messages=[user("hi"), *written], forwardedProps=click)

@@ -90,6 +90,22 @@ def test_the_identity_and_region_of_aws_are_shown(
     assert "InvalidClientTokenId" in identity["detail"]
 
 
+@pytest.mark.parametrize(("skew", "status"), [(0, OK), (3_600, FAILED)])
+def test_the_clock_is_compared_with_that_of_the_issuer(
+    skew: float,
+    status: str,
+    fixed_server: FixedServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fixed_server.skew = skew
+    monkeypatch.setattr(doctor, "CHECKS", {"clock": doctor.CHECKS["clock"]})
+    monkeypatch.setenv("AGUI_AUTH", "jwt")
+    monkeypatch.setenv("AGUI_AUTH_DISCOVERY_URL", f"{fixed_server.url}/.well-known/openid-configuration")
+    (clock,) = examine(capsys, "clock")
+    assert clock["status"] == status
+
+
 def test_a_check_that_breaks_does_not_end_the_others(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -120,8 +120,8 @@ def test_approvals_are_given_denied_or_left(
 @pytest.mark.parametrize(
     ("key", "status", "said"),
     [
-        ("y\n", 0, "\nThe result of calculate is 42.\n"),
-        ("n\n", 0, "denied"),
+        ("y", 0, "\nThe result of calculate is 42.\n"),
+        ("n|no sums\r", 0, "no sums"),
         ("\x04", INTERRUPTED, ""),
         ("\x03", CANCELLED, ""),
     ],
@@ -132,7 +132,11 @@ def test_approvals_are_asked_for_in_a_terminal(
 ) -> None:
     arguments = ("invoke", assistant.invocations, "calculate 6*7", "--approve", "ask")
     with open_terminal(*arguments, home=tmp_path, columns=200) as terminal:
-        terminal.wait_for('Allow calculate {"expression": "6*7"}? [y] allow  [n] deny')
+        terminal.wait_for('"expression": "6*7"', "Allow calculate? [y] allow  [n] deny")
+        key, _, reason = key.partition("|")
         terminal.send(key)
+        if reason:
+            terminal.wait_for("Reason for the model")
+            terminal.send(reason)
         assert terminal.wait_for_end() == status
         assert said in terminal.text

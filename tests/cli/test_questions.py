@@ -59,13 +59,13 @@ async def typed(keys: str, question: Interrupt) -> tuple[object, str]:
 @pytest.mark.parametrize(
     ("question", "lines", "answer"),
     [
-        (FORM, "y2\n\n1,2\n\n3\n\n", {"size": "l", "colour": "b", "extras": ["m", "h"], "gift": True, "count": 3}),
+        (FORM, "yl\n\nm,h\n\n3\n\n", {"size": "l", "colour": "b", "extras": ["m", "h"], "gift": True, "count": 3}),
         (
             FORM,
-            "y3\n1\n1\n2\nn\n3\nWarm.\n",
+            "yx\ns\nr\nh\nno\n3\nWarm.\n",
             {"size": "s", "colour": "r", "extras": ["h"], "gift": False, "count": 3, "note": "Warm."},
         ),
-        (FORM, "y1\n\n1\n\n0\n\n" + "1\n\n1\n\n2\n\n", FEW),
+        (FORM, "ys\n\nm\n\n0\n2\n\n", FEW),
         (FORM, "n", DECLINE),
         (ACTION, "ygo\n", {"action": "go"}),
         (LINK, "y", {}),
@@ -86,8 +86,13 @@ async def test_a_question_is_cancelled(question: Interrupt, keys: str) -> None:
 
 
 async def test_options_defaults_and_links_are_shown() -> None:
-    _, shown = await typed("y2\n\n1\n\n3\n\n", FORM)
-    for text in ("2. Large", "1 to 2 (Enter for b):", "1 to 2, several with commas:", "gift (Enter for true) [y/n]:"):
+    _, shown = await typed("yl\n\nm\n\n3\n\n", FORM)
+    for text in (
+        "size [s (Small), l (Large)]:",
+        "colour [r (Red), b (Blue)] (Enter for b):",
+        "extras [m (Milk), h (Honey)] (several with commas):",
+        "gift [yes, no] (Enter for true):",
+    ):
         assert text in shown
     _, shown = await typed("y", LINK)
     assert "https://example.com/in" in shown

@@ -129,7 +129,7 @@ async def refuse(connection: ServerConnection) -> None:
 
 
 @pytest.mark.parametrize(
-    ("talk", "code"), [(close_without_a_code, 1011), (break_off, 1013), (refuse, 4001)], ids=["1005", "1006", "4001"]
+    ("talk", "code"), [(close_without_a_code, 1013), (break_off, 1013), (refuse, 4001)], ids=["1005", "1006", "4001"]
 )
 async def test_the_page_gets_a_close_code_however_its_agent_goes_away(talk: Talk, code: int) -> None:
     async with serve(talk, "127.0.0.1", 0) as agent:

@@ -151,9 +151,9 @@ class Front:
 def in_front_of(server: ServerProcess, name: str, folder: Path, *changes: tuple[str, str]) -> Iterator[Front]:
     setup = Setup(folder, Certificate.make(folder), free_port(), server.port)
     command = PROXIES[name](setup, *changes)
-    home = str(folder)
-    with program_on(f"http://127.0.0.1:{setup.port}", *command, HOME=home, XDG_DATA_HOME=home, XDG_CONFIG_HOME=home):
-        yield Front(name, setup.port, setup.certificate)
+    front, home = Front(name, setup.port, setup.certificate), str(folder)
+    with program_on(f"{front.url}/ping", *command, HOME=home, XDG_DATA_HOME=home, XDG_CONFIG_HOME=home):
+        yield front
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +181,9 @@ def held_run(client: httpx.Client, run: str, *, comments: int) -> bytes:
     with client.stream("POST", "/invocations", content=run_input(run, "hold")) as response:
         pieces, received = response.iter_bytes(), b""
         while b"TEXT_MESSAGE_CONTENT" not in received or received.count(b"\n:") < comments:
-            received += next(pieces)
+            piece = next(pieces, None)
+            assert piece is not None, (response.status_code, received)
+            received += piece
         client.post("/invocations", content=run_input(f"release-{run}", f"release {run}"))
         return received + b"".join(pieces)
 

@@ -24,7 +24,7 @@ from agui_container.run.policy import CapacityLimits, IdentityLimits, OnBusy, On
 from agui_container.run.run import Run
 from agui_container.run.subscription import Subscription
 from agui_container.settings import Settings
-from agui_container.stores import is_durable, open_store
+from agui_container.stores import open_store
 from agui_container.tool_factory import with_tools
 from agui_core.commands import ThreadCommand
 from tests.replicas.buses.memory_bus import MemoryBus
@@ -107,7 +107,6 @@ def make_service(  # noqa: PLR0913 - each has a default
             limits=limits or CapacityLimits(),
             identity_limits=caller_limits or read_identity_limits(settings.caller_limits),
         ),
-        clock,
         cluster,
         tools=tools or {},
         capabilities=build_capabilities(adapted, settings),
@@ -119,8 +118,8 @@ def make_service(  # noqa: PLR0913 - each has a default
 
 def make_cluster(store: str, clock: Clock, day_tokens: int = 0) -> Cluster:
     """Return a cluster of one replica on a store."""
-    opened, durable = open_store(store, clock.time), is_durable(store)
-    return Cluster(opened, MemoryBus(), clock, durable=durable, new_id=lambda: "replica-1", day_tokens=day_tokens)
+    opened = open_store(store, clock.time)
+    return Cluster(opened, MemoryBus(), clock, new_id=lambda: "replica-1", day_tokens=day_tokens)
 
 
 def caller(owner: str = "everybody", **fields: Any) -> Caller:  # noqa: ANN401 - the fields of Caller

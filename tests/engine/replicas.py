@@ -1,23 +1,45 @@
 """Engines that share a store and a bus, as replicas do."""
 
 import asyncio
+import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from string import ascii_lowercase
 
 import pytest
 from ag_ui.core import RunAgentInput
+from sqlalchemy import make_url
 
 from agui_container.engine.engine import Engine
-from agui_container.ports import Item, Tool
+from agui_container.ports import Clock, Item, Tool
 from agui_container.ports.records import Begun, Busy, Claim, Exists
-from agui_container.ports.store import Merge
+from agui_container.ports.store import DurableStore, Merge, Store
 from agui_container.protocol.wire.envelope import Envelope
+from agui_container.replicas.leases import Leases
 from agui_container.run.cluster import Cluster
 from agui_container.run.policy import CapacityLimits
 from agui_container.settings import Settings
-from agui_container.stores.memory import MemoryStore
+from agui_container.stores.sql.store import SqlStore
 from tests.engine.doubles import FakeClock, make_service
 from tests.replicas.buses.memory_bus import MemoryBus
+
+
+def temporary_store(clock: Clock) -> SqlStore:
+    """Return a store in a file that is deleted when the loop of the test ends."""
+    folder = tempfile.TemporaryDirectory()
+    store = SqlStore(make_url(f"sqlite:///{folder.name}/store.db"), now=clock.time)
+    CLOSERS.append(asyncio.create_task(close_with_loop(store, folder)))
+    return store
+
+
+CLOSERS: list[asyncio.Task[None]] = []
+
+
+async def close_with_loop(store: SqlStore, folder: tempfile.TemporaryDirectory[str]) -> None:
+    try:
+        await asyncio.Event().wait()  # the end of a loop cancels its tasks
+    finally:
+        await store.aclose()
+        folder.cleanup()
 
 
 class Replicas:
@@ -25,7 +47,7 @@ class Replicas:
 
     def __init__(self) -> None:
         self.bus, self.clock = MemoryBus(), FakeClock()
-        self.store = MemoryStore(now=self.clock.time)
+        self.store = temporary_store(self.clock)
         self._names, self._ids = iter(ascii_lowercase), iter(ascii_lowercase)
 
     async def start(
@@ -37,14 +59,24 @@ class Replicas:
         tools: Mapping[str, Tool] | None = None,
     ) -> Engine:
         clock = clock or self.clock
-        cluster = Cluster(self.store, self.bus, clock, durable=True, new_id=lambda: f"replica-{next(self._names)}")
+        cluster = Cluster(self.store, self.bus, clock, new_id=lambda: f"replica-{next(self._names)}")
         ids = f"id-{next(self._ids)}"
         service = make_service(agent, settings, clock=clock, cluster=cluster, limits=limits, tools=tools, ids=ids)
         await cluster.open()
         return service
 
 
-def hold_claims(patch: pytest.MonkeyPatch, store: MemoryStore) -> tuple[asyncio.Event, asyncio.Event]:
+def durable_store_of(service: Engine) -> DurableStore:
+    assert service.cluster.durable is not None
+    return service.cluster.durable
+
+
+def leases_of(service: Engine) -> Leases:
+    assert service.leases is not None
+    return service.leases
+
+
+def hold_claims(patch: pytest.MonkeyPatch, store: Store) -> tuple[asyncio.Event, asyncio.Event]:
     """Hold the claims of runs. The first event is set when a claim waits; set the second one to release the claims."""
     begin, asked, may = store.begin, asyncio.Event(), asyncio.Event()
 

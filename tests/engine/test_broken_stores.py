@@ -9,6 +9,7 @@ from agui_container.ports.store import LeaseLost
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
 from tests.engine.doubles import asking, caller, envelopes, eventually, forever, wait_for_event
+from tests.engine.replicas import durable_store_of
 from tests.engine.test_recorder import RUN, open_service, wait_until_stored
 
 
@@ -51,7 +52,7 @@ async def test_readers_of_a_run_that_could_not_begin_get_an_end_where_nothing_ca
 
 async def test_stored_events_can_be_read_before_the_store_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     service, may = await open_service(forever), asyncio.Event()
-    append, stored = service.cluster.store.append, asyncio.Event()
+    append, stored = durable_store_of(service).append, asyncio.Event()
 
     async def late(run: RunKey, replica: str, given: list[Envelope]) -> None:
         await append(run, replica, given)
@@ -61,7 +62,7 @@ async def test_stored_events_can_be_read_before_the_store_has_answered(monkeypat
     monkeypatch.setattr(service.cluster.store, "append", late)
     first = await service.admit(asking(), caller())
     await wait_for_event(stored)
-    count = len(await service.cluster.store.envelopes(RUN, 0))
+    count = len(await durable_store_of(service).envelopes(RUN, 0))
     again = await service.attach(caller(), "t1", "r1", count)  # another replica has shown them
     may.set()
     service.registry.by_key[RUN].cancel()

@@ -14,7 +14,7 @@ from agui_container.ports.records import ThreadKey
 from agui_container.ports.store import StoreUnavailable
 from agui_container.run.cluster import LEASE_SECONDS
 from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, forever, wait_for_event
-from tests.engine.replicas import Replicas, hello, hold_claims, types
+from tests.engine.replicas import Replicas, hello, hold_claims, leases_of, types
 from tests.engine.test_recorder import RUN, beat, wait_until_stored
 
 
@@ -24,7 +24,7 @@ async def test_a_replica_that_was_disconnected_does_not_take_the_runs_of_others(
     here, there = await replicas.start(hello), await replicas.start(hello)
     reader = await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
-    theirs = there.leases
+    theirs = leases_of(there)
     for _ in range(5):
         await beat(theirs)  # nobody has reached the store for a while, and they are the first
         replicas.clock.advance(LEASE_SECONDS + 1)
@@ -46,7 +46,7 @@ async def test_events_state_and_title_of_a_lost_run_are_kept() -> None:
     here = await replicas.start(agent)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 5)
-    there = (await replicas.start(agent)).leases
+    there = leases_of(await replicas.start(agent))
     await there.renew()
     replicas.clock.advance(LEASE_SECONDS)
     await beat(there)
@@ -68,7 +68,7 @@ async def test_a_cancel_reaches_a_replica_without_a_bus(monkeypatch: pytest.Monk
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
     monkeypatch.setattr(replicas.bus, "send", silent)
     assert (await there.runs.cancel(caller(), None, "r1"))["status"] == "running"
-    await here.leases.renew()
+    await leases_of(here).renew()
     seen = await envelopes(reader)
     assert b'"cancelled"' in seen[-1].data
     assert (await there.runs.cancel(caller(), "t1", "r1"))["status"] == "cancelled"
@@ -122,9 +122,9 @@ async def test_a_cancel_in_the_moment_of_a_retry_reaches_the_run_elsewhere(monke
     await asyncio.wait_for(asked.wait(), WAIT)
     assert (await here.runs.cancel(caller(), "t1", "r1"))["status"] == "running"
     may.set()
-    await there.leases.renew()
+    await leases_of(there).renew()
     assert b'"cancelled"' in (await envelopes(theirs))[-1].data
     (await retry).close()
     await wait_until_stored(here)
-    assert here.registry.get(RUN) is None  # these ids mean the other run, also here
+    assert here.registry.by_key.get(RUN) is None  # these ids mean the other run, also here
     await wait_until_stored(there)

@@ -18,14 +18,14 @@ from agui_container.replicas.leases import RENEW_SECONDS
 from agui_container.run.cluster import LEASE_SECONDS
 from agui_container.run.readers import REPORT_VALID_SECONDS
 from tests.engine.doubles import START, FakeClock, asking, caller, envelopes, eventually
-from tests.engine.replicas import Replicas, hello
+from tests.engine.replicas import Replicas, hello, leases_of
 from tests.engine.test_recorder import RUN, beat, wait_until_stored
 from tests.stores.doubles import claim_run
 
 
 async def test_a_note_is_removed_when_it_has_expired() -> None:
     replicas = Replicas()
-    store, leases = replicas.store, (await replicas.start(hello)).leases
+    store, leases = replicas.store, leases_of(await replicas.start(hello))
     await claim_run(store, RUN, "any")
     await store.put_notes(RUN.thread, [ThreadNote("call", name, b"", START + n) for n, name in enumerate("abc", 9)])
     replicas.clock.advance(10)
@@ -35,7 +35,7 @@ async def test_a_note_is_removed_when_it_has_expired() -> None:
 
 async def test_a_run_whose_replica_is_silent_is_ended_after_eight_seconds_and_not_before() -> None:
     replicas = Replicas()
-    there = (await replicas.start(hello)).leases
+    there = leases_of(await replicas.start(hello))
     await claim_run(replicas.store, RUN, "dead", lease=LEASE_SECONDS)
     standing: list[RunStatus] = []
     for _ in range(5):
@@ -55,7 +55,7 @@ async def test_replicas_whose_clocks_differ_by_a_minute_end_none_of_each_others_
     await eventually(lambda: all(len(reader.run.log) == 3 for reader in readers))
     for _ in range(8):
         for service in (here, there):
-            await beat(service.leases)
+            await beat(leases_of(service))
         for clock in (replicas.clock, late):
             clock.advance(RENEW_SECONDS)
     assert not any(reader.run.log.has_ended for reader in readers)
@@ -66,7 +66,7 @@ async def test_replicas_whose_clocks_differ_by_a_minute_end_none_of_each_others_
 
 async def test_a_replica_whose_clock_is_set_back_ends_the_runs_of_the_dead_as_soon_as_before() -> None:
     replicas = Replicas()
-    there = (await replicas.start(hello)).leases
+    there = leases_of(await replicas.start(hello))
     for _ in range(5):
         await beat(there)
         replicas.clock.advance(RENEW_SECONDS)
@@ -100,7 +100,7 @@ async def test_tokens_and_readers_of_a_run_are_seen_on_every_replica(monkeypatch
     monkeypatch.setattr(remote_run, "SILENCE_SECONDS", 0.001)
     replicas = Replicas()
     here, there = await replicas.start(report_usage), await replicas.start(hello)
-    leases = here.leases
+    leases = leases_of(here)
     lease_task = asyncio.create_task(leases.run())
     await here.admit(asking(), caller())
     run = here.registry.by_key[RUN]

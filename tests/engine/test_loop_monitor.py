@@ -8,7 +8,7 @@ import pytest
 from ag_ui.core import RunAgentInput
 
 from agui_container.engine.engine import Engine
-from agui_container.engine.loop_monitor import INTERVAL_SECONDS, LoopMonitor
+from agui_container.engine.health import INTERVAL_SECONDS, LoopMonitor
 from agui_container.ports import Item
 from tests.engine.doubles import asking, caller, cancel_run, envelopes, eventually, forever, make_service
 
@@ -28,7 +28,7 @@ class Machine:
 @asynccontextmanager
 async def monitored(service: Engine, machine: Machine) -> AsyncIterator[None]:
     """Monitor a service for the block, and end it then."""
-    monitor = asyncio.create_task(LoopMonitor(service.health, service.registry, machine.monotonic).run())
+    monitor = asyncio.create_task(LoopMonitor(service.health, service.registry.open_run_ids, machine.monotonic).run())
     yield
     monitor.cancel()
     await asyncio.wait([monitor])

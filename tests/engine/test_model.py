@@ -21,6 +21,7 @@ from agui_container.ports.records import RunKey
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.validator import RunSequence
 from agui_container.protocol.wire.envelope import Envelope
+from agui_container.run.run import Run
 from agui_container.run.subscription import Subscription
 from agui_core.commands import ThreadsDelete, ThreadsFork, ThreadsGet
 from tests.engine.doubles import Json, asking, caller, eventually, make_service
@@ -273,10 +274,15 @@ class Walk:
             open_keys = early | {run.key for run in self.runs.values() if run.is_open}
             running = [run for run in self.runs.values() if run.status == "running"]
             is_at_rest = all(self.agent.commands.get(run.key.run_id, asyncio.Queue()).empty() for run in running)
-            return {run.key for run in self.service.registry.lives} == open_keys and is_at_rest
+            lives = self.service.registry.lives
+            return {run.key for run in lives} == open_keys and is_at_rest and all(map(is_as_the_model, lives))
 
-        await eventually(is_quiet)
-        for _ in range(5):
+        def is_as_the_model(run: Run) -> bool:
+            expected = self.runs[run.key]
+            return not expected.is_open or (run.status == expected.status and run.log.watermark == len(run.log))
+
+        for _ in range(5):  # a command that was taken becomes events, and these are stored
+            await eventually(is_quiet)
             await asyncio.sleep(0.007 if self.service.cluster.durable else 0)
 
     async def check(self) -> None:

@@ -16,16 +16,16 @@ from agui_container.ports.records import (
     ThreadDelta,
     ThreadKey,
 )
-from agui_container.ports.store import Delete
+from agui_container.ports.store import Delete, Store
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.replicas.leases import Leases
 from agui_container.run import merged_input
 from agui_container.run.cluster import LEASE_SECONDS, Cluster
 from agui_container.run.merged_input import MergedInput
 from agui_container.settings import Settings
-from agui_container.stores.memory import MemoryStore
 from agui_container.threads import LARGE_BYTES
 from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, forever, make_service
+from tests.engine.replicas import durable_store_of, leases_of, temporary_store
 from tests.replicas.buses.memory_bus import MemoryBus
 
 RUN = RunKey("everybody", "t1", "r1")
@@ -42,12 +42,12 @@ async def open_service(
     agent: object,
     *,
     replica: str = "replica-1",
-    store: MemoryStore | None = None,
+    store: Store | None = None,
     settings: Settings | None = None,
 ) -> Engine:
-    """Return an engine on a store that counts as durable for events and ends."""
+    """Return an engine, by default on a durable store."""
     clock = FakeClock()
-    cluster = Cluster(store or MemoryStore(), MemoryBus(), clock, durable=True, new_id=lambda: replica)
+    cluster = Cluster(store or temporary_store(clock), MemoryBus(), clock, new_id=lambda: replica)
     service = make_service(agent, settings, clock=clock, cluster=cluster)
     await cluster.open()
     return service
@@ -66,7 +66,7 @@ async def wait_until_stored(service: Engine) -> None:
 
 async def test_no_event_is_visible_before_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     service = await open_service(talker)
-    store, may = service.cluster.store, asyncio.Event()
+    store, may = durable_store_of(service), asyncio.Event()
     finish = store.finish
 
     async def later(run: RunKey, replica: str, given: list[Envelope], ending: Ending) -> None:
@@ -91,7 +91,7 @@ async def test_a_burst_is_stored_in_few_steps(monkeypatch: pytest.MonkeyPatch) -
             yield CustomEvent(name="n", value=number)
 
     service = await open_service(burst)
-    store, writes = service.cluster.store, []
+    store, writes = durable_store_of(service), []
     append, finish = store.append, store.finish
 
     async def counted(run: RunKey, replica: str, given: list[Envelope]) -> None:
@@ -134,7 +134,7 @@ def record_merges(monkeypatch: pytest.MonkeyPatch) -> set[int]:
 
 async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote() -> None:
     clock = FakeClock()
-    store = MemoryStore(now=clock.time)
+    store = temporary_store(clock)
 
     async def holds(_: RunAgentInput) -> AsyncIterator[Item]:
         yield "before"
@@ -144,9 +144,9 @@ async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote(
     reader = await service.admit(asking(), caller())
     await eventually(lambda: service.registry.by_key[RUN].log.watermark)
     clock.advance(60)
-    other = Cluster(store, MemoryBus(), clock, durable=True, new_id=lambda: "replica-2")
+    other = Cluster(store, MemoryBus(), clock, new_id=lambda: "replica-2")
     await other.open()
-    leases = make_service(forever, clock=clock, cluster=other).leases
+    leases = leases_of(make_service(forever, clock=clock, cluster=other))
     await beat(leases)
     assert not reader.run.log.has_ended  # it has just come, and says nothing of others' silence yet
     clock.advance(LEASE_SECONDS)

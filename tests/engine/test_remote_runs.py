@@ -12,7 +12,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.replicas import remote_run
 from tests.engine.doubles import asking, caller, envelopes, eventually, raises_code, wait_for_event
-from tests.engine.replicas import Replicas, hello, types
+from tests.engine.replicas import Replicas, hello, leases_of, types
 from tests.engine.test_recorder import RUN, talker, wait_until_stored
 
 
@@ -30,7 +30,7 @@ async def test_a_reader_elsewhere_holds_up_the_grace_of_a_run(monkeypatch: pytes
     monkeypatch.setattr(remote_run, "SILENCE_SECONDS", 0.001)
     replicas = Replicas()
     here, there = await replicas.start(hello), await replicas.start(hello)
-    lease_task = asyncio.create_task(here.leases.run())
+    lease_task = asyncio.create_task(leases_of(here).run())
     (await here.admit(asking(), caller())).close()
     run = here.registry.by_key[RUN]
     await eventually(lambda: run.log.watermark == 3)

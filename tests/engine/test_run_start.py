@@ -23,7 +23,7 @@ from tests.engine.doubles import (
     raises_code,
     wait_for_event,
 )
-from tests.engine.replicas import hold_claims
+from tests.engine.replicas import hold_claims, temporary_store
 from tests.engine.test_recorder import RUN, THREAD, open_service, talker, wait_until_stored
 from tests.replicas.buses.memory_bus import MemoryBus
 from tests.stores.doubles import claim_run, thread_of
@@ -85,10 +85,10 @@ async def test_a_caller_that_leaves_during_the_claim_of_its_run_has_left_it(monk
 async def test_a_run_that_ends_during_its_claim_keeps_what_was_said(
     monkeypatch: pytest.MonkeyPatch, *, durable: bool, stops: bool
 ) -> None:
-    store = MemoryStore()
-    begun, may = hold_claims(monkeypatch, store)
     clock = FakeClock()
-    cluster = Cluster(store, MemoryBus(), clock, durable=durable, new_id=lambda: "replica-1")
+    store = temporary_store(clock) if durable else MemoryStore()
+    begun, may = hold_claims(monkeypatch, store)
+    cluster = Cluster(store, MemoryBus(), clock, new_id=lambda: "replica-1")
     service = make_service(talker, clock=clock, cluster=cluster)
     await cluster.open()
     reader = service.start(asking(), caller())

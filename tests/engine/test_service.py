@@ -52,8 +52,8 @@ def test_building_the_server_makes_no_id_and_reads_no_clock() -> None:
         raise NotImplementedError
 
     agent = as_agent(brief, "agent")
-    cluster = Cluster(MemoryStore(), MemoryBus(), NoClock(), durable=False, new_id=no_id)
-    service = Engine(agent, Policy(), NoClock(), cluster, tools={}, capabilities=AgentCapabilities(), new_id=no_id)
+    cluster = Cluster(MemoryStore(), MemoryBus(), NoClock(), new_id=no_id)
+    service = Engine(agent, Policy(), cluster, tools={}, capabilities=AgentCapabilities(), new_id=no_id)
     assert build_app(Settings(), service).state.service is service
     assert not service.health.ready
 
@@ -64,11 +64,10 @@ async def test_the_resources_of_the_agents_parts_are_released_when_the_service_c
     async def close() -> None:
         closed.append("a connection")
 
-    cluster = Cluster(MemoryStore(), MemoryBus(), FakeClock(), durable=False, new_id=lambda: "replica-1")
+    cluster = Cluster(MemoryStore(), MemoryBus(), FakeClock(), new_id=lambda: "replica-1")
     service = Engine(
         as_agent(brief, "agent"),
         Policy(),
-        FakeClock(),
         cluster,
         tools={},
         capabilities=AgentCapabilities(),
@@ -105,7 +104,7 @@ async def test_a_run_that_continues_another_is_refused_behind_a_newer_one_that_i
             await service.admit(asking(run="late"), caller(), condition=ThreadCondition("r1"))
         assert newer.run.log.has_ended is not was_open
         assert refused.value.code is ErrorCode.THREAD_BUSY
-        assert "late" not in service.registry.open_run_ids(9)
+        assert "late" not in service.registry.open_run_ids()
         cancel_run(service, newer)
     await service.admit(asking(run="r3"), caller(), condition=ThreadCondition("r2"))
     await service.drain(0)

@@ -35,7 +35,7 @@ RUN = RunKey("everybody", "t1", "r1")
 
 
 def threads_of(store: Store, runs: RunFinder | None = None) -> ThreadCommands:
-    cluster = Cluster(store, MemoryBus(), FakeClock(), durable=False, new_id=lambda: "replica")
+    cluster = Cluster(store, MemoryBus(), FakeClock(), new_id=lambda: "replica")
     files = Files(None, store, cluster.clock, lambda: "file")
     return ThreadCommands(cluster, lambda: "fork", runs or NoRuns(), files)
 

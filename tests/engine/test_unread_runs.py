@@ -11,7 +11,7 @@ from agui_container.protocol.errors import ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.replicas.leases import RETENTION_SECONDS
 from tests.engine.doubles import asking, caller, envelopes, forever, raises_code, wait_for_event
-from tests.engine.replicas import Replicas, hold_claims
+from tests.engine.replicas import Replicas, hold_claims, leases_of
 from tests.engine.test_recorder import RUN, open_service, talker, wait_until_stored
 
 
@@ -32,7 +32,7 @@ async def test_a_run_whose_events_are_forgotten_is_found_and_only_cannot_be_read
 ) -> None:
     replicas, here, there, _ = await replicas_after_a_run()
     replicas.clock.advance(RETENTION_SECONDS + 1)
-    await here.leases.purge()
+    await leases_of(here).purge()
     for service in (here, there):
         [known] = await service.runs.list(caller())
         assert known["status"] == "finished"
@@ -46,11 +46,11 @@ async def test_a_stored_run_without_readers_takes_no_memory() -> None:
     reader = await service.admit(asking(), caller())
     await envelopes(reader)
     await wait_until_stored(service)
-    assert service.registry.get(RUN) is not None
-    assert service.readings().limits["logBytes"] > 0
+    assert service.registry.by_key.get(RUN) is not None
+    assert service.readings()["agui.limit.used"]["logBytes"] > 0
     reader.close()
-    assert service.registry.get(RUN) is None
-    assert service.readings().limits["logBytes"] == 0
+    assert service.registry.by_key.get(RUN) is None
+    assert service.readings()["agui.limit.used"]["logBytes"] == 0
 
 
 # --- retries of forgotten runs ----------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ async def test_a_cancel_reaches_a_run_that_has_begun_elsewhere_while_it_was_look
     assert (await here.runs.cancel(caller(), "t1", "r1"))["status"] == "cancelled"
     may.set()
     await wait_until_stored(here)
-    await there.leases.renew()
+    await leases_of(there).renew()
     assert b'"cancelled"' in (await envelopes(theirs))[-1].data
     retry.close()
     await wait_until_stored(here)

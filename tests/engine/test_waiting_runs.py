@@ -10,7 +10,7 @@ from agui_container.run.subscription import Subscription
 from agui_container.settings import Settings
 from agui_core.commands import ThreadsDelete
 from tests.engine.doubles import answer_of, asking, caller, envelopes, eventually, status
-from tests.engine.replicas import Replicas, types
+from tests.engine.replicas import Replicas, leases_of, types
 from tests.engine.test_recorder import wait_until_stored
 from tests.waiting_agent import WaitingAgent
 
@@ -33,7 +33,7 @@ class Waiting:
 
 
 @pytest.fixture
-def waiting() -> Waiting:
+async def waiting() -> Waiting:
     return Waiting()
 
 
@@ -55,7 +55,7 @@ async def test_another_replica_shows_a_run_that_waits_and_reads_it_to_its_end(wa
 async def test_another_replica_cancels_a_run_that_waits(waiting: Waiting) -> None:
     here, there, first, second = await waiting.begin()
     await there.runs.cancel(caller(), "t1", "r2")
-    await here.leases.renew()
+    await leases_of(here).renew()
     assert b'"cancelled"' in (await envelopes(second))[-1].data
     assert status(first) == "running"
     waiting.agent.may_end.set()
@@ -66,7 +66,7 @@ async def test_another_replica_cancels_a_run_that_waits(waiting: Waiting) -> Non
 
 async def test_a_run_of_another_replica_takes_the_place_of_all_runs_of_its_thread(waiting: Waiting) -> None:
     here, there, first, second = await waiting.begin()
-    leases = asyncio.create_task(here.leases.run())
+    leases = asyncio.create_task(leases_of(here).run())
     third = await there.admit(asking(run="r3"), caller())
     assert [status(reader) for reader in (first, second)] == ["cancelled", "cancelled"]
     waiting.agent.may_end.set()
@@ -80,7 +80,7 @@ async def test_a_run_of_another_replica_takes_the_place_of_all_runs_of_its_threa
 
 async def test_a_thread_that_another_replica_deletes_takes_the_runs_that_wait_with_it(waiting: Waiting) -> None:
     here, there, first, second = await waiting.begin()
-    leases = asyncio.create_task(here.leases.run())
+    leases = asyncio.create_task(leases_of(here).run())
     await answer_of(there.threads, ThreadsDelete(thread_id="t1"))
     for reader in (first, second):
         assert b'"cancelled"' in (await envelopes(reader))[-1].data
@@ -97,7 +97,7 @@ async def test_a_run_that_waits_ends_when_its_thread_is_gone(waiting: Waiting) -
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("agui_container.engine.threads.CANCEL_SECONDS", 0.0)
         await answer_of(there.threads, ThreadsDelete(thread_id="t1"))
-    await here.leases.renew()
+    await leases_of(here).renew()
     for reader in (first, second):
         assert b"The thread of this run was deleted." in (await envelopes(reader))[-1].data
     await wait_until_stored(here)

@@ -10,39 +10,44 @@ from agui_container.engine.engine import Engine
 from agui_container.ports import Item
 from agui_container.ports import store as store_port
 from agui_container.ports.records import Ending, RunKey
+from agui_container.ports.store import Store
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.run import recorder
 from agui_container.run.cluster import Cluster
 from agui_container.stores.memory import MemoryStore
 from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, make_service, wait_for_event
+from tests.engine.replicas import temporary_store
 from tests.replicas.buses.memory_bus import MemoryBus
 
 END_TYPES = ["TEXT_MESSAGE_END", "RUN_FINISHED"]
 
 
-class GatedStore(MemoryStore):
-    """A store in memory that stands for one of each kind. It writes the end of a run once ``may_finish`` is set."""
+class Gate:
+    """The ends of runs, which a store writes once ``may_finish`` is set."""
 
-    def __init__(self, kind: str) -> None:
-        super().__init__()
-        self.writes_turns = kind == "turns"
+    def __init__(self, store: Store) -> None:
         self.is_finishing, self.may_finish = asyncio.Event(), asyncio.Event()
         self.error: Exception | None = None
+        self._finish = store.finish
 
     async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
         self.is_finishing.set()
         await self.may_finish.wait()
         if self.error is not None:
             raise self.error
-        await super().finish(run, replica, envelopes, ending)
+        await self._finish(run, replica, envelopes, ending)
 
 
-async def open_gated(kind: str) -> tuple[Engine, GatedStore]:
-    store = GatedStore(kind)
-    cluster = Cluster(store, MemoryBus(), FakeClock(), durable=kind == "durable", new_id=lambda: "replica-1")
-    service = make_service(talker, cluster=cluster)
+async def open_gated(kind: str) -> tuple[Engine, Gate]:
+    """Return an engine on a store of a kind. One in memory stands for that which writes turns to a service."""
+    clock = FakeClock()
+    store = temporary_store(clock) if kind == "durable" else MemoryStore()
+    gate = Gate(store)
+    vars(store).update(finish=gate.finish, writes_turns=kind == "turns")
+    cluster = Cluster(store, MemoryBus(), clock, new_id=lambda: "replica-1")
+    service = make_service(talker, clock=clock, cluster=cluster)
     await cluster.open()
-    return service, store
+    return service, gate
 
 
 async def talker(_: RunAgentInput) -> AsyncIterator[Item]:

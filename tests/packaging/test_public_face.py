@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,21 +39,3 @@ def test_importing_the_package_loads_nothing_but_the_standard_library() -> None:
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     packages = {name.partition(".")[0] for name in done.stdout.split()}
     assert packages - set(sys.stdlib_module_names) == {"agui_container"}
-
-
-# --- documents and examples -------------------------------------------------------------------------------------------
-
-IMPORT = re.compile(
-    r"^\s*(?:from\s+(agui_container[\w.]*)\s+import\s+(\([^)]*\)|.+)|import\s+(agui_container\S*).*)$", re.MULTILINE
-)
-FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").glob("*.py"))]
-TEXTS = [file for file in FILES if "protocol" not in file.stem]
-"""A protocol is a part of the package, so its guide and its example use names from inside."""
-
-
-def test_documents_and_examples_import_public_names_only() -> None:
-    for file in TEXTS:
-        for module, names, whole in IMPORT.findall(file.read_text()):
-            imported = {name.partition(" as ")[0] for name in re.split(r"[\s,()]+(?!as\b)", names) if name}
-            assert (module or whole) in PUBLIC, file
-            assert imported <= set(PUBLIC.get(module, "").split()) | {"models", "tools", "testing"}, file

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agui_container.protocol.client_tools import object_schema
+from agui_container.protocol.client_input import object_schema
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import RunRequest, parse
 from tests.engine.doubles import Json, ask

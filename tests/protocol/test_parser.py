@@ -10,7 +10,7 @@ import pytest
 from ag_ui.core import RunAgentInput, TokenUsage
 from pydantic import BaseModel, Field, TypeAdapter
 
-from agui_container.protocol.content_parts import migrate_parts
+from agui_container.protocol.client_input import migrate_parts
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import Request, RunRequest, parse, read_forwarded_prop
 from agui_container.protocol.token_usage import count_tokens

@@ -102,10 +102,6 @@ class Reading:
                     self._live.set()
         return seen
 
-    @property
-    def is_over(self) -> bool:
-        return self._task.done()
-
     async def whole(self) -> list[Piece]:
         return await self._task
 

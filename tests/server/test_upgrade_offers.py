@@ -5,10 +5,8 @@ import json
 from pathlib import Path
 
 import pytest
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from agui_container.main import create_app
-from agui_container.server.protocol_classes import choose_plain_http
 from agui_container.server.uvicorn_protocols import HttpProtocol
 from agui_container.settings import Settings
 from tests.behaviour.server import serving
@@ -24,7 +22,6 @@ BODIES = {
     "length": b"Content-Length: 9\r\n\r\nthe body.",
     "chunks": b"Transfer-Encoding: chunked\r\n\r\n4\r\nthe \r\n5\r\nbody.\r\n0\r\n\r\n",
 }
-CLASSES = [HttpProtocol, choose_plain_http()]
 
 JAVA = """
 import java.net.URI;
@@ -42,12 +39,9 @@ public class Main {
 
 @pytest.mark.parametrize("framing", BODIES)
 @pytest.mark.parametrize("piece", [1, 50, 10_000])
-@pytest.mark.parametrize("protocol", CLASSES)
-async def test_the_body_of_a_request_with_an_offer_is_read(
-    protocol: type[HttpToolsProtocol], piece: int, framing: str
-) -> None:
+async def test_the_body_of_a_request_with_an_offer_is_read(piece: int, framing: str) -> None:
     transport, app = RecordingTransport(), EchoingApp()
-    connection = connect(protocol, app, transport)
+    connection = connect(HttpProtocol, app, transport)
     sent = POST + BODIES[framing]
     for start in range(0, len(sent), piece):
         connection.data_received(sent[start : start + piece])
@@ -61,10 +55,9 @@ async def test_the_body_of_a_request_with_an_offer_is_read(
     connection.connection_lost(None)
 
 
-@pytest.mark.parametrize("protocol", CLASSES)
-async def test_each_request_of_one_read_may_have_an_offer(protocol: type[HttpToolsProtocol]) -> None:
+async def test_each_request_of_one_read_may_have_an_offer() -> None:
     transport, app = RecordingTransport(), EchoingApp()
-    connection = connect(protocol, app, transport)
+    connection = connect(HttpProtocol, app, transport)
     connection.data_received((POST + BODIES["length"]) * 10)
     await until(lambda: transport.written.count(b"the body.") == 10)
     connection.connection_lost(None)

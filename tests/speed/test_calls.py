@@ -18,7 +18,7 @@ from tests.web.exchange import AsgiExchange
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = str(Path(agui_container.__file__).parent)
-MAX_CALLS = 500
+MAX_CALLS = 455
 """Calls of this project's functions for a run of one delta, from the request to the end of its response."""
 
 DELTAS = 200
@@ -92,6 +92,13 @@ async def test_a_run_of_one_delta_executes_a_bounded_number_of_calls() -> None:
     finally:
         sys.setprofile(before)
     assert 0 < calls <= MAX_CALLS
+
+
+async def test_a_run_that_is_ready_at_once_is_one_write() -> None:
+    exchange = AsgiExchange()
+    await exchange.answer(await application(agent_of("one")), "POST", "/invocations")
+    (write,) = [body for message in exchange.messages[1:] if (body := message["body"])]
+    assert (write.count(b"RUN_STARTED"), write.count(b"RUN_FINISHED")) == (1, 1)
 
 
 async def test_events_that_are_ready_leave_in_one_write() -> None:

@@ -1,4 +1,7 @@
-"""One contract for every store: a test that takes ``store`` or ``replica`` runs over each."""
+"""One contract for every store: a test that takes ``store`` or ``replica`` runs over each.
+
+A test that takes ``durable`` or ``durable_replica`` runs over those that keep runs, their events and their leases.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
@@ -7,13 +10,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, Pool, event
 
-from agui_container.ports.store import Store
+from agui_container.ports.store import DurableStore, Store
 from agui_container.stores import open_store
 from tests.models.bedrock.doubles import as_nobody
 from tests.stores.agentcore.server import memory_service
 
 Replica = Callable[[], Awaitable[Store]]
 """Opens a store on what all stores of the test share, as another process would."""
+
+DurableReplica = Callable[[], Awaitable[DurableStore]]
 
 Listen = Callable[[type[Engine | Pool], str, Callable[..., None]], None]
 """Calls a function at an event of SQLAlchemy's engines or pools, until the test ends."""
@@ -72,3 +77,22 @@ async def replica(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 @pytest.fixture
 async def store(replica: Replica) -> Store:
     return await replica()
+
+
+@pytest.fixture
+async def durable_replica(url: str) -> AsyncIterator[DurableReplica]:
+    async with AsyncExitStack() as stack:
+
+        async def replica() -> DurableStore:
+            store = open_store(url)
+            assert isinstance(store, DurableStore)
+            stack.push_async_callback(store.aclose)
+            await store.open()
+            return store
+
+        yield replica
+
+
+@pytest.fixture
+async def durable(durable_replica: DurableReplica) -> DurableStore:
+    return await durable_replica()

@@ -14,7 +14,7 @@ from sqlalchemy import Pool, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from agui_container.ports.records import ThreadNote
-from agui_container.ports.store import Store, StoreUnavailable
+from agui_container.ports.store import DurableStore, StoreUnavailable
 from agui_container.stores import open_store
 from agui_container.stores.sql.database import CONNECTIONS
 from agui_container.stores.sql.store import SqlStore
@@ -28,14 +28,14 @@ PATIENCE = 0.5
 NOTE = ThreadNote("call", "n", b"{}", is_settled=True)
 
 
-async def works(store: Store, last_seq: int) -> None:
+async def works(store: DurableStore, last_seq: int) -> None:
     await store.append(RUN, A, envelopes(1, last_seq))
     assert list(await store.envelopes(RUN, 0)) == envelopes(1, last_seq)
     await store.finish(RUN, A, [], ending())
     assert await thread_of(store, THREAD) is not None
 
 
-async def appends_at_last(store: Store, last_seq: int) -> None:
+async def appends_at_last(store: DurableStore, last_seq: int) -> None:
     """Repeat an append until it is in time, because the store of a test gives up soon and the machine may be slow."""
     while True:
         with suppress(StoreUnavailable):
@@ -80,7 +80,7 @@ async def test_a_database_that_does_not_answer_is_not_waited_for(postgres_url: s
         await store.aclose()
 
 
-USES: dict[str, Callable[[Store], Awaitable[object]]] = {
+USES: dict[str, Callable[[DurableStore], Awaitable[object]]] = {
     "an append": lambda store: store.append(RUN, A, envelopes(1, 1)),
     "a claim": lambda store: claim_run(store, run("r2", "t2")),
     "a read of events": lambda store: store.envelopes(RUN, 0),
@@ -95,7 +95,7 @@ USES: dict[str, Callable[[Store], Awaitable[object]]] = {
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
 @pytest.mark.services
 async def test_a_server_that_restarts_costs_no_more_than_the_calls_under_way(
-    postgres_url: str, use: Callable[[Store], Awaitable[object]]
+    postgres_url: str, use: Callable[[DurableStore], Awaitable[object]]
 ) -> None:
     store = SqlStore(make_url(postgres_url), PATIENCE * 10)
     await store.open()
@@ -144,15 +144,15 @@ async def test_a_full_file_takes_nothing_in_part(sqlite_url: str, listen: Listen
     await store.aclose()
 
 
-async def test_a_caller_that_is_cancelled_leaves_a_store_that_works(store: Store) -> None:
-    await claim_run(store)
+async def test_a_caller_that_is_cancelled_leaves_a_store_that_works(durable: DurableStore) -> None:
+    await claim_run(durable)
     for turns in range(12):
-        task = asyncio.create_task(store.append(RUN, A, envelopes(1, 3)))
+        task = asyncio.create_task(durable.append(RUN, A, envelopes(1, 3)))
         for _ in range(turns):
             await asyncio.sleep(0)
         task.cancel()
         await asyncio.wait([task])
-    await works(store, 4)
+    await works(durable, 4)
 
 
 @pytest.mark.parametrize("statement", range(1, 7))

@@ -13,7 +13,6 @@ from agui_container.protocol.errors import AppError
 from agui_container.run.cluster import Cluster
 from agui_container.run.policy import OnBusy, ThreadCondition
 from agui_container.settings import Settings
-from agui_container.stores.memory import MemoryStore
 from tests.engine.doubles import FakeClock, Json, asking, caller, envelopes, eventually, make_service
 from tests.replicas.buses.memory_bus import MemoryBus
 
@@ -27,7 +26,7 @@ async def answer(asked: RunAgentInput) -> AsyncIterator[Item]:
 
 def open_replica(store: Store, name: str) -> Engine:
     clock = FakeClock()
-    cluster = Cluster(store, MemoryBus(), clock, durable=not isinstance(store, MemoryStore), new_id=lambda: name)
+    cluster = Cluster(store, MemoryBus(), clock, new_id=lambda: name)
     return make_service(answer, Settings(on_busy=OnBusy.ENQUEUE), clock=clock, cluster=cluster)
 
 

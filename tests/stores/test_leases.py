@@ -1,4 +1,4 @@
-"""Leases in every store: a run is one replica's, and of several that want a dead one's run one gets it."""
+"""Leases in every durable store: a run is one replica's, and of several that want a dead one's run one gets it."""
 
 import asyncio
 
@@ -6,88 +6,88 @@ import pytest
 from msgspec.structs import replace
 
 from agui_container.ports.records import Exists, RunProgress, RunStatus
-from agui_container.ports.store import Delete, LeaseLost, Store
-from tests.stores.conftest import Replica
+from agui_container.ports.store import Delete, DurableStore, LeaseLost
+from tests.stores.conftest import DurableReplica
 from tests.stores.doubles import RUN, THREAD, A, B, begin, claim, claim_run, ending, envelopes, run
 
 
-async def test_a_lease_ends_unless_it_is_renewed(store: Store) -> None:
-    first = await claim_run(store, lease=-2.0)
-    other = await claim_run(store, run("r2", "t2"), lease=-1.0)
-    await claim_run(store, run("r3", "t3"), lease=1000.0)
-    assert (await store.renew(A, -1.0)).keys() == {first.key, other.key, run("r3", "t3")}
-    assert {record.key for record in await store.take_over(B, 1000.0)} == {first.key, other.key, run("r3", "t3")}
-    assert list(await store.take_over(A, 1000.0)) == []
-    assert len(await store.renew(B, -1.0)) == 3
-    assert list(await store.take_over(B, 1000.0)) == [], "a replica does not take over its own runs"
-    assert len(await store.take_over(A, 1000.0)) == 3
+async def test_a_lease_ends_unless_it_is_renewed(durable: DurableStore) -> None:
+    first = await claim_run(durable, lease=-2.0)
+    other = await claim_run(durable, run("r2", "t2"), lease=-1.0)
+    await claim_run(durable, run("r3", "t3"), lease=1000.0)
+    assert (await durable.renew(A, -1.0)).keys() == {first.key, other.key, run("r3", "t3")}
+    assert {record.key for record in await durable.take_over(B, 1000.0)} == {first.key, other.key, run("r3", "t3")}
+    assert list(await durable.take_over(A, 1000.0)) == []
+    assert len(await durable.renew(B, -1.0)) == 3
+    assert list(await durable.take_over(B, 1000.0)) == [], "a replica does not take over its own runs"
+    assert len(await durable.take_over(A, 1000.0)) == 3
 
 
-async def test_the_runs_whose_lease_ended_first_are_taken_over_first(store: Store) -> None:
+async def test_the_runs_whose_lease_ended_first_are_taken_over_first(durable: DurableStore) -> None:
     for n in range(3):
-        await claim_run(store, run(f"r{n}", f"t{n}"), lease=n - 10.0)
-    assert [record.key.run_id for record in await store.take_over(B, 1000.0)] == ["r0", "r1", "r2"]
+        await claim_run(durable, run(f"r{n}", f"t{n}"), lease=n - 10.0)
+    assert [record.key.run_id for record in await durable.take_over(B, 1000.0)] == ["r0", "r1", "r2"]
 
 
-async def test_a_replica_renews_its_own_open_runs(store: Store) -> None:
-    await claim_run(store, RUN, A)
-    await claim_run(store, run("r2", "t2"), B)
-    await claim_run(store, run("r3", "t3"), A)
-    await store.finish(run("r3", "t3"), A, [], ending())
-    assert await store.renew(A, 1000.0) == {RUN: False}
+async def test_a_replica_renews_its_own_open_runs(durable: DurableStore) -> None:
+    await claim_run(durable, RUN, A)
+    await claim_run(durable, run("r2", "t2"), B)
+    await claim_run(durable, run("r3", "t3"), A)
+    await durable.finish(run("r3", "t3"), A, [], ending())
+    assert await durable.renew(A, 1000.0) == {RUN: False}
 
 
-async def test_a_replica_reports_the_progress_of_its_open_runs(store: Store) -> None:
+async def test_a_replica_reports_the_progress_of_its_open_runs(durable: DurableStore) -> None:
     theirs, ended, other = run("r2", "t2"), run("r3", "t3"), run("r4", "t4")
     for key, replica in ((RUN, A), (theirs, B), (ended, A), (other, A)):
-        await claim_run(store, key, replica)
-    await store.finish(ended, A, [], ending())
-    await store.renew(A, 15.0, [RunProgress(key, 2, b"[1]") for key in (RUN, theirs, ended)])
-    stand = [await store.run(key) for key in (RUN, theirs, ended, other)]
+        await claim_run(durable, key, replica)
+    await durable.finish(ended, A, [], ending())
+    await durable.renew(A, 15.0, [RunProgress(key, 2, b"[1]") for key in (RUN, theirs, ended)])
+    stand = [await durable.run(key) for key in (RUN, theirs, ended, other)]
     assert [it and (it.readers, it.usage) for it in stand] == [(2, b"[1]"), (0, None), (0, ending().usage), (0, None)]
-    await store.renew(A, 15.0, [RunProgress(RUN, 1, b"[2]")])
-    await store.renew(A, 15.0)
-    known = await store.run(RUN)
+    await durable.renew(A, 15.0, [RunProgress(RUN, 1, b"[2]")])
+    await durable.renew(A, 15.0)
+    known = await durable.run(RUN)
     assert known is not None
     assert (known.readers, known.usage) == (1, b"[2]")
 
 
-async def test_a_replica_that_renews_hears_which_runs_are_unwanted(store: Store) -> None:
-    await claim_run(store, RUN, A)
-    await claim_run(store, run("r2", "t2"), A)
-    assert await store.cancel(RUN)
-    assert await store.renew(A, 300.0) == {RUN: True, run("r2", "t2"): False}
-    await store.finish(RUN, A, [], ending())
-    assert not await store.cancel(RUN)
-    assert not await store.cancel(run("nobody"))
+async def test_a_replica_that_renews_hears_which_runs_are_unwanted(durable: DurableStore) -> None:
+    await claim_run(durable, RUN, A)
+    await claim_run(durable, run("r2", "t2"), A)
+    assert await durable.cancel(RUN)
+    assert await durable.renew(A, 300.0) == {RUN: True, run("r2", "t2"): False}
+    await durable.finish(RUN, A, [], ending())
+    assert not await durable.cancel(RUN)
+    assert not await durable.cancel(run("nobody"))
 
 
-async def test_a_run_that_is_taken_over_is_no_longer_its_replicas(store: Store) -> None:
-    record = await claim_run(store, lease=-1.0)
-    await store.append(RUN, A, envelopes(1, 2))
-    (taken,) = await store.take_over(B, 300.0)
+async def test_a_run_that_is_taken_over_is_no_longer_its_replicas(durable: DurableStore) -> None:
+    record = await claim_run(durable, lease=-1.0)
+    await durable.append(RUN, A, envelopes(1, 2))
+    (taken,) = await durable.take_over(B, 300.0)
     assert taken == replace(record, last_seq=2)
-    for late in (store.append(RUN, A, envelopes(3, 3)), store.append(RUN, A, envelopes(1, 2))):
+    for late in (durable.append(RUN, A, envelopes(3, 3)), durable.append(RUN, A, envelopes(1, 2))):
         with pytest.raises(LeaseLost):
             await late
     with pytest.raises(LeaseLost):
-        await store.finish(RUN, A, envelopes(3, 3), ending())
-    assert list(await store.renew(A, 400.0)) == []
-    await store.finish(RUN, B, envelopes(3, 3), ending(status=RunStatus.ERROR))
-    assert list(await store.envelopes(RUN, 0)) == envelopes(1, 3)
-    again = await begin(store, claim(replica=A))
+        await durable.finish(RUN, A, envelopes(3, 3), ending())
+    assert list(await durable.renew(A, 400.0)) == []
+    await durable.finish(RUN, B, envelopes(3, 3), ending(status=RunStatus.ERROR))
+    assert list(await durable.envelopes(RUN, 0)) == envelopes(1, 3)
+    again = await begin(durable, claim(replica=A))
     assert isinstance(again, Exists)
     assert (again.run.replica, again.run.status) == (B, RunStatus.ERROR)
 
 
-async def test_a_run_that_has_ended_is_not_taken_over(store: Store) -> None:
-    await claim_run(store, lease=-1.0)
-    await store.finish(RUN, A, [], ending())
-    assert list(await store.take_over(B, 300.0)) == []
+async def test_a_run_that_has_ended_is_not_taken_over(durable: DurableStore) -> None:
+    await claim_run(durable, lease=-1.0)
+    await durable.finish(RUN, A, [], ending())
+    assert list(await durable.take_over(B, 300.0)) == []
 
 
-async def test_of_several_takers_one_gets_the_run(replica: Replica) -> None:
-    stores = [await replica() for _ in range(3)]
+async def test_of_several_takers_one_gets_the_run(durable_replica: DurableReplica) -> None:
+    stores = [await durable_replica() for _ in range(3)]
     await claim_run(stores[0], lease=-1.0)
     names = [f"taker-{n}" for n in range(9)]
     taken = await asyncio.gather(*(stores[n % 3].take_over(name, 300.0) for n, name in enumerate(names)))
@@ -98,8 +98,8 @@ async def test_of_several_takers_one_gets_the_run(replica: Replica) -> None:
     assert now.replica == names[counts.index(1)]
 
 
-async def test_writers_that_race_a_taker_leave_a_whole_log(replica: Replica) -> None:
-    ours, theirs = await replica(), await replica()
+async def test_writers_that_race_a_taker_leave_a_whole_log(durable_replica: DurableReplica) -> None:
+    ours, theirs = await durable_replica(), await durable_replica()
     await claim_run(ours, lease=-1.0)
 
     under_way = asyncio.Event()
@@ -127,26 +127,26 @@ async def test_writers_that_race_a_taker_leave_a_whole_log(replica: Replica) -> 
     assert list(await theirs.envelopes(RUN, 0)) == envelopes(1, written)
 
 
-async def test_a_deleted_threads_run_is_nobodys(store: Store) -> None:
-    await claim_run(store, lease=-1.0)
-    assert await store.edit(THREAD, Delete())
+async def test_a_deleted_threads_run_is_nobodys(durable: DurableStore) -> None:
+    await claim_run(durable, lease=-1.0)
+    assert await durable.edit(THREAD, Delete())
     with pytest.raises(LeaseLost):
-        await store.append(RUN, A, envelopes(1, 1))
+        await durable.append(RUN, A, envelopes(1, 1))
     with pytest.raises(LeaseLost):
-        await store.finish(RUN, A, [], ending())
-    assert list(await store.take_over(B, 300.0)) == []
+        await durable.finish(RUN, A, [], ending())
+    assert list(await durable.take_over(B, 300.0)) == []
 
 
-async def test_old_runs_are_forgotten_but_known(store: Store) -> None:
+async def test_old_runs_are_forgotten_but_known(durable: DurableStore) -> None:
     for n, ended_at in enumerate((10.0, 20.0, 30.0)):
-        await claim_run(store, run(f"r{n}", f"t{n}"))
-        await store.finish(run(f"r{n}", f"t{n}"), A, envelopes(1, 2, f"r{n}"), ending(ended_at=ended_at))
-    await claim_run(store, run("r3", "t3"))
-    assert await store.forget(25.0, 0.0, limit=1) == 1
-    assert await store.forget(25.0, 0.0) == 1
-    assert await store.forget(25.0, 0.0) == 0
-    assert list(await store.envelopes(run("r1", "t1"), 0)) == []
-    again = await begin(store, claim(run("r1", "t1")))
+        await claim_run(durable, run(f"r{n}", f"t{n}"))
+        await durable.finish(run(f"r{n}", f"t{n}"), A, envelopes(1, 2, f"r{n}"), ending(ended_at=ended_at))
+    await claim_run(durable, run("r3", "t3"))
+    assert await durable.forget(25.0, 0.0, limit=1) == 1
+    assert await durable.forget(25.0, 0.0) == 1
+    assert await durable.forget(25.0, 0.0) == 0
+    assert list(await durable.envelopes(run("r1", "t1"), 0)) == []
+    again = await begin(durable, claim(run("r1", "t1")))
     assert isinstance(again, Exists)
     assert (again.run.has_events, again.run.last_seq) == (False, 2)
-    assert len(await store.envelopes(run("r2", "t2"), 0)) == 2
+    assert len(await durable.envelopes(run("r2", "t2"), 0)) == 2

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from agui_container.ports.store import RunQuery, StoreUnavailable
 from agui_container.stores import open_store
 from agui_container.stores.sql.database import Database
-from agui_container.stores.sql.store import upgrade
+from agui_container.stores.sql.store import SqlStore, upgrade
 from tests.stores.doubles import claim_run, run
 
 
@@ -26,7 +26,7 @@ async def write_transaction(url: str) -> AsyncIterator[AsyncConnection]:
 
 
 async def test_replicas_may_start_at_once(url: str) -> None:
-    stores = [open_store(url) for _ in range(3)]
+    stores = [SqlStore(make_url(url)) for _ in range(3)]
     try:
         await asyncio.gather(*(store.open() for store in stores))
         for n, store in enumerate(stores):

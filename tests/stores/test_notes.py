@@ -3,7 +3,7 @@
 import asyncio
 
 from agui_container.ports.records import Change, ThreadKey, ThreadNote
-from agui_container.ports.store import Delete, Store
+from agui_container.ports.store import Delete, DurableStore, Store
 from tests.stores.conftest import Replica
 from tests.stores.doubles import RUN, THREAD, A, claim_run, ending, message, run, store_turn
 
@@ -71,12 +71,12 @@ async def test_of_answers_at_once_one_is_taken(replica: Replica) -> None:
     assert list(await stores[0].notes(THREAD, "call")) == [settled("a", answers[taken.index(True)])]
 
 
-async def test_expired_notes_are_removed_in_time(store: Store) -> None:
-    await store_turn(store)
-    await store.put_notes(THREAD, [note("a", until=50.0), note("b", until=60.0), note("c", until=None)])
+async def test_expired_notes_are_removed_in_time(durable: DurableStore) -> None:
+    await store_turn(durable)
+    await durable.put_notes(THREAD, [note("a", until=50.0), note("b", until=60.0), note("c", until=None)])
     for _ in range(2):
-        await store.forget(0.0, 50.0)
-    assert [each.id for each in await store.notes(THREAD, "call")] == ["b", "c"]
+        await durable.forget(0.0, 50.0)
+    assert [each.id for each in await durable.notes(THREAD, "call")] == ["b", "c"]
 
 
 async def test_a_run_stores_notes_with_its_changes_and_its_end(store: Store) -> None:

@@ -16,9 +16,19 @@ from agui_container.ports.records import (
     ThreadNote,
     ThreadStatus,
 )
-from agui_container.ports.store import PAGE, READ_BYTES, READ_EVENTS, BadToken, Delete, LeaseLost, RunQuery, Store
+from agui_container.ports.store import (
+    PAGE,
+    READ_BYTES,
+    READ_EVENTS,
+    BadToken,
+    Delete,
+    DurableStore,
+    LeaseLost,
+    RunQuery,
+    Store,
+)
 from agui_container.protocol.wire.envelope import Envelope
-from tests.stores.conftest import Replica
+from tests.stores.conftest import DurableReplica, Replica
 from tests.stores.doubles import (
     RUN,
     THREAD,
@@ -83,40 +93,38 @@ async def test_of_claims_at_once_one_gets_the_thread(replica: Replica) -> None:
     assert [answer for answer in answers if not isinstance(answer, Begun)] == [Busy(winner)] * 11
 
 
-async def test_envelopes_come_back_as_they_were(store: Store) -> None:
-    await claim_run(store)
+async def test_envelopes_come_back_as_they_were(durable: DurableStore) -> None:
+    await claim_run(durable)
     texts = [b"", ODD.encode(), bytes(range(256)), b"x" * 300_000]
     batch = [Envelope("r1", seq, EventType.RAW, data) for seq, data in enumerate(texts, start=1)]
-    await store.append(RUN, A, batch)
-    assert list(await store.envelopes(RUN, 0)) == batch
+    await durable.append(RUN, A, batch)
+    assert list(await durable.envelopes(RUN, 0)) == batch
 
 
-async def test_a_gap_is_refused(store: Store) -> None:
-    await claim_run(store)
+async def test_a_gap_is_refused(durable: DurableStore) -> None:
+    await claim_run(durable)
     with pytest.raises(ValueError, match="2 cannot follow 0"):
-        await store.append(RUN, A, envelopes(2, 3))
-    assert list(await store.envelopes(RUN, 0)) == []
+        await durable.append(RUN, A, envelopes(2, 3))
+    assert list(await durable.envelopes(RUN, 0)) == []
 
 
-async def test_a_read_is_bounded_in_events_and_in_bytes(store: Store) -> None:
-    await claim_run(store)
+async def test_a_read_is_bounded_in_events_and_in_bytes(durable: DurableStore) -> None:
+    await claim_run(durable)
     small, large, huge = envelopes(1, 1_020), envelopes(1_021, 1_030, size=READ_BYTES // 3), envelopes(1_031, 1_040)
     huge[0] = huge[0]._replace(data=b" " * READ_BYTES)
-    await store.append(RUN, A, [*small, *large, *huge])
-    assert list(await store.envelopes(RUN, 10)) == small[10 : 10 + READ_EVENTS]
-    assert list(await store.envelopes(RUN, 1_022)) == large[2:5]
-    assert list(await store.envelopes(RUN, 1_030)) == huge[:1]
+    await durable.append(RUN, A, [*small, *large, *huge])
+    assert list(await durable.envelopes(RUN, 10)) == small[10 : 10 + READ_EVENTS]
+    assert list(await durable.envelopes(RUN, 1_022)) == large[2:5]
+    assert list(await durable.envelopes(RUN, 1_030)) == huge[:1]
 
 
 async def test_an_end_frees_the_thread_with_everything_of_the_run(store: Store) -> None:
     await claim_run(store)
-    await store.append(RUN, A, envelopes(1, 2))
     change = Change([message("m1", "hello", "r1")], state=b'{"a": 1}', title="Hello")
-    await store.finish(RUN, A, envelopes(3, 3), ending(change, turn=ThreadStatus.CLIENT_TOOL_TURN))
+    await store.finish(RUN, A, [], ending(change, turn=ThreadStatus.CLIENT_TOOL_TURN))
     record = await store.run(RUN)
     assert record is not None
     assert (record.status, record.ended_at, record.usage) == (RunStatus.FINISHED, 200.0, b'[{"inputTokens":1}]')
-    assert list(await store.envelopes(RUN, 0)) == envelopes(1, 3)
     delta = await store.thread(THREAD)
     assert delta is not None
     assert (list(delta.messages), delta.state) == ([message("m1", "hello", "r1")], b'{"a": 1}')
@@ -128,11 +136,10 @@ async def test_an_end_frees_the_thread_with_everything_of_the_run(store: Store) 
 async def test_an_end_that_is_told_again_changes_nothing(store: Store) -> None:
     await claim_run(store)
     end = ending(Change([message("m1")]))
-    await store.finish(RUN, A, envelopes(1, 2), end)
+    await store.finish(RUN, A, [], end)
     delta = await store.thread(THREAD)
-    await store.finish(RUN, A, envelopes(1, 2), end)
+    await store.finish(RUN, A, [], end)
     assert await store.thread(THREAD) == delta
-    assert list(await store.envelopes(RUN, 0)) == envelopes(1, 2)
 
 
 async def test_an_owner_has_the_tokens_of_the_ends_of_a_day_also_of_deleted_threads(replica: Replica) -> None:
@@ -145,43 +152,43 @@ async def test_an_owner_has_the_tokens_of_the_ends_of_a_day_also_of_deleted_thre
     assert [(await first.tokens(owner)).tokens for owner in ("owner", "other", "third")] == [7, 5, 0]
 
 
-async def test_an_end_stores_what_an_unheard_append_had_not(store: Store) -> None:
-    await claim_run(store)
-    await store.append(RUN, A, envelopes(1, 2))
-    await store.finish(RUN, A, envelopes(1, 4), ending())
-    assert list(await store.envelopes(RUN, 0)) == envelopes(1, 4)
+async def test_an_end_stores_what_an_unheard_append_had_not_and_nothing_follows_it(durable: DurableStore) -> None:
+    await claim_run(durable)
+    await durable.append(RUN, A, envelopes(1, 2))
+    await durable.finish(RUN, A, envelopes(1, 4), ending())
+    await durable.finish(RUN, A, envelopes(1, 4), ending())
+    with pytest.raises(LeaseLost):
+        await durable.append(RUN, A, envelopes(5, 5))
+    assert list(await durable.envelopes(RUN, 0)) == envelopes(1, 4)
 
 
 async def test_nothing_is_written_after_the_end(store: Store) -> None:
     await claim_run(store)
-    await store.finish(RUN, A, envelopes(1, 1), ending())
-    with pytest.raises(LeaseLost):
-        await store.append(RUN, A, envelopes(2, 2))
+    await store.finish(RUN, A, [], ending())
     with pytest.raises(LeaseLost):
         await store.finish(RUN, A, [], ending(ended_at=201.0))
-    assert list(await store.envelopes(RUN, 0)) == envelopes(1, 1)
 
 
-async def test_runs_are_listed_newest_first_page_by_page(store: Store) -> None:
+async def test_runs_are_listed_newest_first_page_by_page(durable: DurableStore) -> None:
     keys = [run(f"r{n}", f"t{n}") for n in range(PAGE + 2)]
     for key in keys:
-        await claim_run(store, key)
-    await claim_run(store, run("x", "x", "another"))
-    first = await store.runs(RunQuery("owner"))
-    rest = await store.runs(RunQuery("owner"), page=first.next)
+        await claim_run(durable, key)
+    await claim_run(durable, run("x", "x", "another"))
+    first = await durable.runs(RunQuery("owner"))
+    rest = await durable.runs(RunQuery("owner"), page=first.next)
     assert [record.key for record in (*first.items, *rest.items)] == keys[::-1]
     assert (len(first.items), rest.next) == (PAGE, None)
-    rest = await store.runs(RunQuery(), page=(await store.runs(RunQuery())).next)
+    rest = await durable.runs(RunQuery(), page=(await durable.runs(RunQuery())).next)
     assert len(rest.items) == 3
     with pytest.raises(BadToken):
-        await store.runs(RunQuery(), page="x")
+        await durable.runs(RunQuery(), page="x")
 
 
-async def test_runs_are_listed_by_their_thread_their_id_and_whether_they_are_open(store: Store) -> None:
+async def test_runs_are_listed_by_their_thread_their_id_and_whether_they_are_open(durable: DurableStore) -> None:
     for key in (run("a", "t1"), run("b", "t1"), run("a", "t2"), run("a", "t1", "another")):
-        await claim_run(store, key)
+        await claim_run(durable, key)
         if key != run("a", "t2"):
-            await store.finish(key, A, [], ending())
+            await durable.finish(key, A, [], ending())
     rows = {
         RunQuery("owner", "t1"): ["b", "a"],
         RunQuery("owner", "t1", is_open=True): [],
@@ -190,8 +197,8 @@ async def test_runs_are_listed_by_their_thread_their_id_and_whether_they_are_ope
         RunQuery("owner", "t3"): [],
     }
     for query, expected in rows.items():
-        assert [record.key.run_id for record in (await store.runs(query)).items] == expected
-    newest = await store.runs(RunQuery("owner", run_id="a"), limit=1)
+        assert [record.key.run_id for record in (await durable.runs(query)).items] == expected
+    newest = await durable.runs(RunQuery("owner", run_id="a"), limit=1)
     assert [record.key for record in newest.items] == [run("a", "t2")]
 
 
@@ -234,8 +241,8 @@ async def test_a_run_whose_input_cannot_be_merged_leaves_nothing(store: Store) -
 # --- runs that wait ---------------------------------------------------------------------------------------------------
 
 
-async def test_a_run_that_waits_is_stored_and_begins_in_its_turn(replica: Replica) -> None:
-    store, other = await replica(), await replica()
+async def test_a_run_that_waits_is_stored_and_begins_in_its_turn(durable_replica: DurableReplica) -> None:
+    store, other = await durable_replica(), await durable_replica()
     first = await claim_run(store)
     waiting = replace(claim(run("r2")), is_queued=True)
     assert await store.enqueue(claim(run("r2"))) is None
@@ -254,13 +261,13 @@ async def test_a_run_that_waits_is_stored_and_begins_in_its_turn(replica: Replic
     await store.append(run("r2"), A, envelopes(1, 1, "r2"))
 
 
-async def test_the_cancellation_of_a_run_that_waits_is_known_when_it_begins(store: Store) -> None:
-    await claim_run(store)
-    await store.enqueue(claim(run("r2")))
-    assert await store.cancel(run("r2"))
-    assert await store.renew(A, 15.0) == {RUN: False, run("r2"): True}
-    await store.finish(RUN, A, [], ending())
-    begun = await begin(store, replace(claim(run("r2")), is_queued=True))
+async def test_the_cancellation_of_a_run_that_waits_is_known_when_it_begins(durable: DurableStore) -> None:
+    await claim_run(durable)
+    await durable.enqueue(claim(run("r2")))
+    assert await durable.cancel(run("r2"))
+    assert await durable.renew(A, 15.0) == {RUN: False, run("r2"): True}
+    await durable.finish(RUN, A, [], ending())
+    begun = await begin(durable, replace(claim(run("r2")), is_queued=True))
     assert isinstance(begun, Begun)
     assert begun.run.is_cancel_requested
 
@@ -274,14 +281,14 @@ async def test_a_run_that_waits_is_deleted_with_its_thread(store: Store) -> None
     assert await store.thread(THREAD) is None
 
 
-async def test_a_run_that_waits_on_a_dead_replica_is_ended_and_the_thread_stays_as_it_is(store: Store) -> None:
-    await claim_run(store)
-    await store.enqueue(claim(run("r2"), lease=-1.0))
-    before = await thread_of(store)
-    (dead,) = await store.take_over(B, 15.0)
+async def test_a_run_that_waits_on_a_dead_replica_is_ended_and_the_thread_stays_as_it_is(durable: DurableStore) -> None:
+    await claim_run(durable)
+    await durable.enqueue(claim(run("r2"), lease=-1.0))
+    before = await thread_of(durable)
+    (dead,) = await durable.take_over(B, 15.0)
     assert dead.key == run("r2")
-    await store.finish(run("r2"), B, envelopes(1, 1, "r2"), replace(ending(status=RunStatus.ERROR), turn=None))
-    after = await thread_of(store)
+    await durable.finish(run("r2"), B, envelopes(1, 1, "r2"), replace(ending(status=RunStatus.ERROR), turn=None))
+    after = await thread_of(durable)
     assert after is not None
     assert before is not None
     assert (after.active_run, after.status) == (before.active_run, before.status)

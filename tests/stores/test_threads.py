@@ -3,7 +3,7 @@
 import pytest
 
 from agui_container.ports import records
-from agui_container.ports.store import READ_BYTES, BadToken, CannotFork, Delete, Fork, Rename, Store
+from agui_container.ports.store import READ_BYTES, BadToken, CannotFork, Delete, DurableStore, Fork, Rename, Store
 from tests.stores.doubles import (
     RUN,
     THREAD,
@@ -63,7 +63,7 @@ async def test_an_end_gives_a_title_only_to_a_thread_without_one(store: Store) -
 
 async def test_a_deleted_thread_leaves_nothing(store: Store) -> None:
     await claim_run(store)
-    await store.finish(RUN, A, envelopes(1, 3), ending(records.Change([message("m1")])))
+    await store.finish(RUN, A, [], ending(records.Change([message("m1")])))
     await store.put_notes(THREAD, [records.ThreadNote("call", "n", b"{}")])
     await store_turn(store, message("m1"), key=run("r1", "t2"))
     assert await store.edit(THREAD, Delete())
@@ -71,10 +71,17 @@ async def test_a_deleted_thread_leaves_nothing(store: Store) -> None:
     assert await thread_of(store, THREAD) is None
     assert await store.thread(THREAD) is None
     assert await store.run(RUN) is None
-    assert list(await store.envelopes(RUN, 0)) == []
     assert await list_all_ids(store, "owner", 10) == ["t2"]
     assert isinstance(await begin(store, claim()), records.Begun)
-    assert list(await store.envelopes(RUN, 0)) == []
+
+
+async def test_a_deleted_thread_leaves_no_events_to_a_run_with_the_same_ids(durable: DurableStore) -> None:
+    await claim_run(durable)
+    await durable.finish(RUN, A, envelopes(1, 3), ending())
+    assert await durable.edit(THREAD, Delete())
+    assert list(await durable.envelopes(RUN, 0)) == []
+    await claim_run(durable)
+    assert list(await durable.envelopes(RUN, 0)) == []
 
 
 async def test_another_owner_cannot_reach_a_thread(store: Store) -> None:

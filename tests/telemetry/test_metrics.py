@@ -2,21 +2,26 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextvars import copy_context
 
 import httpx
 import pytest
-from ag_ui.core import RunAgentInput
+from ag_ui.core import RunAgentInput, RunFinishedEvent, TokenUsage
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from agui_container.engine.engine import Engine
-from agui_container.engine.loop_monitor import LoopMonitor
+from agui_container.engine.health import LoopMonitor
 from agui_container.main import build_app
 from agui_container.ports import Item
+from agui_container.protocol.errors import AppError
+from agui_container.run.policy import IdentityLimits
 from agui_container.settings import Settings
 from agui_container.telemetry import instruments
 from agui_container.telemetry.prometheus import Exposition, expose, metric_name
+from agui_container.telemetry.spans import RunTrace
+from tests.contexts import run_context
 from tests.engine.doubles import WAIT, FakeClock, ask, asking, caller, envelopes, eventually, forever, make_service
 from tests.server.sockets.process import ServerProcess
 from tests.telemetry.conftest import metric_rows
@@ -86,15 +91,48 @@ async def test_cancelled_runs_are_counted_by_the_reason(reader: InMemoryMetricRe
 async def test_the_lag_of_the_event_loop_is_measured_while_runs_are_open(
     reader: InMemoryMetricReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agui_container.engine.loop_monitor.INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr("agui_container.engine.health.INTERVAL_SECONDS", 0.0)
     service = make_service(forever)
-    monitor = asyncio.create_task(LoopMonitor(service.health, service.registry).run())
+    monitor = asyncio.create_task(LoopMonitor(service.health, service.registry.open_run_ids).run())
     for _ in range(3):
         await asyncio.sleep(0)
     assert metric_rows(reader, "agui.loop.lag") == []
     service.start(asking(), caller())
     await eventually(lambda: metric_rows(reader, "agui.loop.lag"))
     monitor.cancel()
+    await service.drain(0)
+
+
+def test_tokens_are_measured_by_model(reader: InMemoryMetricReader) -> None:
+    usage = [
+        TokenUsage(provider="bedrock", model="claude", input_tokens=10, output_tokens=2),
+        TokenUsage(model="own", input_tokens=5),
+    ]
+    trace = RunTrace()
+    copy_context().run(trace.begin, run_context())
+    trace.end(RunFinishedEvent(thread_id="thread", run_id="run", usage=usage), "finished", 1.5)
+    claude = {"gen_ai.provider.name": "aws.bedrock", "gen_ai.request.model": "claude"}
+    own = {"gen_ai.provider.name": "unknown", "gen_ai.request.model": "own"}
+    assert metric_rows(reader, "agui.run.tokens") == [
+        ({"gen_ai.token.type": "input", **claude}, 10),
+        ({"gen_ai.token.type": "output", **claude}, 2),
+        ({"gen_ai.token.type": "input", **own}, 5),
+    ]
+
+
+async def test_refusals_and_use_are_measured_by_limit_and_by_no_identity(reader: InMemoryMetricReader) -> None:
+    service = make_service(forever, caller_limits=IdentityLimits(runs=1))
+    await service.open()
+    await service.admit(asking(), caller())
+    for number in range(3):
+        with pytest.raises(AppError):
+            await service.admit(asking(f"other {number}"), caller())
+    assert metric_rows(reader, "agui.limit.refusals") == [
+        ({"agui.limit.name": "runs", "agui.limit.scope": "identity"}, 3),
+    ]
+    used = {str(row["agui.limit.name"]): count for row, count in metric_rows(reader, "agui.limit.used")}
+    assert used["runs"] == 1
+    assert used["logBytes"] > 0
     await service.drain(0)
 
 

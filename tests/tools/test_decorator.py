@@ -3,7 +3,7 @@
 import datetime as dt
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
-from typing import Annotated, Literal
+from typing import Annotated
 
 import pytest
 from pydantic import Field
@@ -36,13 +36,6 @@ POINT = {
     ("hint", "schema", "definitions"),
     [
         (int, {"type": "integer"}, {}),
-        (bool, {"type": "boolean"}, {}),
-        (float, {"type": "number"}, {}),
-        (list[str], {"type": "array", "items": {"type": "string"}}, {}),
-        (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}, {}),
-        (set[int], {"type": "array", "uniqueItems": True, "items": {"type": "integer"}}, {}),
-        (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}, {}),
-        (int | None, {"anyOf": [{"type": "integer"}, {"type": "null"}]}, {}),
         (dt.date, {"type": "string", "format": "date"}, {}),
         (Annotated[int, Field(gt=0, description="Positive")], POSITIVE, {}),
         (Colour, {"$ref": "#/$defs/Colour"}, {"Colour": COLOUR}),

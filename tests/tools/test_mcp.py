@@ -45,7 +45,8 @@ async def test_a_silent_call_is_given_up_and_cancelled() -> None:
         await rig.tools()
         with pytest.raises(ToolError, match=r"^demo_wait did not respond for 0\.3 seconds\.$"):
             await rig.call("wait")
-        await asyncio.wait_for(rig.demo.stopped.wait(), WAIT)
+        if rig.demo.began.is_set():  # on a slow machine the call is given up before the server has it
+            await asyncio.wait_for(rig.demo.stopped.wait(), WAIT)
 
 
 async def test_progress_reaches_the_client_and_not_too_often(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

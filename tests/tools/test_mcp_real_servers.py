@@ -23,6 +23,7 @@ from tests.contexts import of_type, run_context
 from tests.engine.doubles import eventually
 from tests.machine import find_program
 from tests.official.judge import JS
+from tests.ports import free_port
 
 FASTMCP = Path(__file__).parent / "mcp_servers" / "fastmcp_shop.py"
 EVERYTHING = JS / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
@@ -39,8 +40,7 @@ async def opened(command: list[str], transport: str, **settings: object) -> Asyn
         )
         process = None
     else:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         arguments = [argument.replace("PORT", str(port)) for argument in command]
         process = await asyncio.create_subprocess_exec(*arguments, env={**os.environ, "PORT": str(port)})
         await eventually(lambda: is_open(port))

@@ -1,15 +1,29 @@
-"""Frames of a socket in short, and an agent whose runs have three of them."""
+"""Sockets of a server, their frames in short, and an agent whose runs have three of them."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 from ag_ui.core import CustomEvent, RunAgentInput
+from websockets.asyncio.client import ClientConnection
 
 from agui_container.ports import Item
+from tests.behaviour.over_ws import OverWs
+from tests.conftest import Serve
 from tests.engine.doubles import Json
 
 
 async def brief(asked: RunAgentInput) -> AsyncIterator[Item]:
     yield CustomEvent(name="n", value=asked.run_id)
+
+
+async def open_socket(
+    serve: Serve,
+    agent: object,
+    **settings: Any,  # noqa: ANN401 - the fields of Settings
+) -> tuple[OverWs, ClientConnection]:
+    """Serve an agent, and open a socket of a client."""
+    _, client = await serve(agent, **settings)
+    return client, await client.connect()
 
 
 def frame_names(frames: list[Json]) -> list[str]:

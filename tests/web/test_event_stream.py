@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
@@ -28,6 +28,17 @@ async def paced_agent(_: RunAgentInput) -> AsyncIterator[Item]:
         await asyncio.sleep(0)
 
 
+def paced_after(has_begun: asyncio.Event) -> Callable[[RunAgentInput], AsyncIterator[Item]]:
+    """Return an agent that waits, so that RUN_STARTED leaves in a write of its own."""
+
+    async def agent(run_input: RunAgentInput) -> AsyncIterator[Item]:
+        await has_begun.wait()
+        async for item in paced_agent(run_input):
+            yield item
+
+    return agent
+
+
 async def application(agent: object = paced_agent) -> tuple[FastAPI, Engine]:
     service = make_service(agent)
     await service.open()
@@ -48,15 +59,10 @@ def takes_all(_: bytes) -> bool:
 async def test_a_lone_event_is_pushed_to_the_connection() -> None:
     has_begun = asyncio.Event()
 
-    async def agent(run_input: RunAgentInput) -> AsyncIterator[Item]:
-        await has_begun.wait()
-        async for item in paced_agent(run_input):
-            yield item
-
     async def begin(_: bytes) -> None:
         has_begun.set()
 
-    app, _ = await application(agent)
+    app, _ = await application(paced_after(has_begun))
     exchange = AsgiExchange(begin, takes=takes_all)
     await exchange.answer(app)
     assert sequence_numbers(exchange.bodies) == EVENTS
@@ -100,7 +106,10 @@ async def test_the_end_leaves_together_with_the_last_events_if_they_are_small(si
 
 
 async def test_a_connection_that_raises_ends_the_stream_and_not_the_run(caplog: pytest.LogCaptureFixture) -> None:
+    has_begun = asyncio.Event()
+
     def fail(body: bytes) -> bool:
+        has_begun.set()
         if TOKEN in body:
             raise RuntimeError("the transport is gone")
         return True
@@ -108,7 +117,7 @@ async def test_a_connection_that_raises_ends_the_stream_and_not_the_run(caplog: 
     async def fail_too(body: bytes) -> None:
         fail(body)
 
-    app, service = await application()
+    app, service = await application(paced_after(has_begun))
     exchange = AsgiExchange(fail_too, takes=fail)
     with pytest.raises(RuntimeError, match="the transport is gone"):
         await exchange.answer(app)

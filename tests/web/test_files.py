@@ -15,7 +15,7 @@ from agui_container.main import create_app
 from agui_container.ports import RunContext
 from agui_container.settings import Settings
 from tests.engine.doubles import Json, ask
-from tests.models.reasoning_server.watched_model import WatchedModel, prompts_as_json
+from tests.models.watched_model import WatchedModel, prompts_as_json
 from tests.web.responses import brief
 
 URL = "http://localhost:8080"

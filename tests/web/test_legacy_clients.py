@@ -8,11 +8,8 @@ import pytest
 from ag_ui import core as ag
 
 from agui_container.ports import Item
-from agui_container.protocol.encoder import encode
-from agui_container.protocol.wire.envelope import Batch
 from agui_container.threads import LARGE_BYTES
-from agui_container.web import legacy_clients
-from agui_container.web.legacy_clients import LegacySseFormat
+from agui_container.web import formats
 from tests.conftest import Serve
 from tests.engine.doubles import Json, ask
 from tests.sse import events_of
@@ -85,18 +82,22 @@ async def test_a_replay_is_reduced_for_who_asks_in_an_input_and_whole_for_a_bare
     assert events_of(bare.content)[-1]["outcome"] == {"type": "cancelled"}
 
 
-async def test_large_events_are_reduced_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads, reduce = set[int](), legacy_clients.reduce_event
+async def test_large_events_are_reduced_off_the_event_loop(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    names, reduce = set[str](), formats.reduce_event
 
     def record(data: bytes) -> bytes:
-        threads.add(threading.get_ident())
+        if len(data) > LARGE_BYTES:
+            names.add(threading.current_thread().name)
         return reduce(data)
 
-    monkeypatch.setattr(legacy_clients, "reduce_event", record)
-    message = ag.ToolMessage(id="m", role="tool", tool_call_id="c", content=[ag.TextPart(text=LARGE_BYTES * "x")])
-    event = encode(ag.MessagesSnapshotEvent(messages=[message]))
-    batch = Batch("r1", 1, [ag.EventType.MESSAGES_SNAPSHOT], [event])
-    assert LegacySseFormat().body_now(batch) is None
-    assert threads == set()
-    [reduced] = events_of(LegacySseFormat().body(batch))
-    assert reduced["messages"][0]["content"] == LARGE_BYTES * "x"
+    async def yield_large(_: ag.RunAgentInput) -> AsyncIterator[Item]:
+        content = [ag.TextPart(text=LARGE_BYTES * "x")]
+        yield ag.MessagesSnapshotEvent(
+            messages=[ag.ToolMessage(id="m", role="tool", tool_call_id="c", content=content)]
+        )
+
+    monkeypatch.setattr(formats, "reduce_event", record)
+    client, _ = await serve(yield_large)
+    _, snapshot, _ = events_of((await post(client, input_without_version())).content)
+    assert snapshot["messages"][0]["content"] == LARGE_BYTES * "x"
+    assert names == {"AnyIO worker thread"}

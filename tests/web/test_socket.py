@@ -8,13 +8,14 @@ import pytest
 from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
 
 from agui_container.ports import Item
+from agui_container.ports.records import ThreadKey
 from agui_container.stores.memory import MemoryStore
 from agui_container.web.websocket_runs import MAX_WAITING
 from tests.conftest import Serve
 from tests.engine.doubles import ask, caller, wait_for_event
 from tests.engine.replicas import hold_claims
 from tests.waiting_agent import WaitingAgent, run_id_event
-from tests.web.sockets import brief, frame_names, whole
+from tests.web.sockets import brief, frame_names, open_socket, whole
 from tests.websocket import receive, send
 
 # --- frames ---
@@ -22,8 +23,7 @@ from tests.websocket import receive, send
 
 @pytest.mark.parametrize("bad", ["", "{", "[]", "data: {}\n\n", '{"command":{"type":"fly"}}', '{"threadId":"t"}'])
 async def test_a_bad_frame_is_answered_and_the_connection_lives(serve: Serve, bad: str) -> None:
-    _, client = await serve(brief)
-    socket = await client.connect()
+    _, socket = await open_socket(serve, brief)
     await send(socket, bad, ask())
     error, *events = await receive(socket, 4)
     assert (error["control"], error["code"], error["retryable"]) == ("error", "VALIDATION_ERROR", False)
@@ -33,8 +33,7 @@ async def test_a_bad_frame_is_answered_and_the_connection_lives(serve: Serve, ba
 
 
 async def test_a_binary_frame_is_refused_and_the_connection_lives(serve: Serve) -> None:
-    _, client = await serve(brief)
-    socket = await client.connect()
+    _, socket = await open_socket(serve, brief)
     await send(socket, json.dumps(ask()).encode(), ask(run="r2"))
     assert frame_names(await receive(socket, 4)) == ["error VALIDATION_ERROR", *whole("r2")]
 
@@ -44,8 +43,7 @@ async def test_a_binary_frame_is_refused_and_the_connection_lives(serve: Serve) 
 
 async def test_a_run_during_a_run_is_refused(serve: Serve) -> None:
     agent = WaitingAgent(run_id_event)
-    _, client = await serve(agent)
-    socket = await client.connect()
+    _, socket = await open_socket(serve, agent)
     await send(socket, ask())
     await receive(socket, 2)
     await send(socket, ask("t2", "r2"))
@@ -57,8 +55,7 @@ async def test_a_run_during_a_run_is_refused(serve: Serve) -> None:
 
 async def test_enqueued_runs_do_not_interleave(serve: Serve) -> None:
     agent = WaitingAgent(run_id_event)
-    _, client = await serve(agent, on_busy="enqueue")
-    socket = await client.connect()
+    _, socket = await open_socket(serve, agent, on_busy="enqueue")
     await send(socket, ask(), ask("t2", "r2"))
     assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, {"type": "ping"})
@@ -69,8 +66,7 @@ async def test_enqueued_runs_do_not_interleave(serve: Serve) -> None:
 
 async def test_an_interrupting_run_follows_at_once(serve: Serve) -> None:
     agent = WaitingAgent(run_id_event)
-    _, client = await serve(agent)
-    socket = await client.connect()
+    _, socket = await open_socket(serve, agent)
     await send(socket, ask())
     await receive(socket, 2)
     await send(socket, ask("t2", "r2", forwardedProps={"onBusy": "interrupt"}))
@@ -80,8 +76,7 @@ async def test_an_interrupting_run_follows_at_once(serve: Serve) -> None:
 
 
 async def test_a_run_that_may_not_wait_here_is_not_started(serve: Serve) -> None:
-    _, client = await serve(WaitingAgent(run_id_event), on_busy="enqueue")
-    socket = await client.connect()
+    _, socket = await open_socket(serve, WaitingAgent(run_id_event), on_busy="enqueue")
     await send(socket, *(ask(f"t{number}", f"r{number}") for number in range(MAX_WAITING + 2)))
     frames = await receive(socket, 3)
     assert "error" in [frame.get("control") for frame in frames]
@@ -92,8 +87,7 @@ async def test_a_run_that_may_not_wait_here_is_not_started(serve: Serve) -> None
 @pytest.mark.parametrize("on_busy", ["reject", "enqueue", "interrupt"])
 async def test_a_retry_of_the_run_that_streams_harms_nothing(serve: Serve, on_busy: str) -> None:
     agent = WaitingAgent(run_id_event)
-    _, client = await serve(agent, on_busy=on_busy)
-    socket = await client.connect()
+    _, socket = await open_socket(serve, agent, on_busy=on_busy)
     await send(socket, ask(), ask())
     assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, ask(), {"id": 1, "command": {"type": "threads.list"}})
@@ -107,8 +101,7 @@ async def test_a_retry_of_the_run_that_streams_harms_nothing(serve: Serve, on_bu
 
 async def test_a_retry_of_a_run_that_waits_brings_it_once(serve: Serve) -> None:
     agent = WaitingAgent(run_id_event)
-    _, client = await serve(agent, on_busy="enqueue")
-    socket = await client.connect()
+    _, socket = await open_socket(serve, agent, on_busy="enqueue")
     await send(socket, ask(), ask("t2", "r2"), ask("t2", "r2"), ask("t3", "r2"))
     assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     agent.may_end.set()
@@ -119,8 +112,7 @@ async def test_a_retry_of_a_run_that_waits_brings_it_once(serve: Serve) -> None:
 
 async def test_a_run_that_streams_is_not_attached_to_on_the_same_connection(serve: Serve) -> None:
     agent = WaitingAgent(run_id_event)
-    _, client = await serve(agent)
-    socket = await client.connect()
+    client, socket = await open_socket(serve, agent)
     await send(socket, ask())
     assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, {"command": {"type": "attach", "runId": "r1"}})
@@ -135,8 +127,7 @@ async def test_a_run_that_streams_is_not_attached_to_on_the_same_connection(serv
 
 @pytest.mark.parametrize("key", [7, "seven", 0, {"a": 1}])
 async def test_answers_carry_the_commands_id(serve: Serve, key: object) -> None:
-    _, client = await serve(WaitingAgent(run_id_event))
-    socket = await client.connect()
+    _, socket = await open_socket(serve, WaitingAgent(run_id_event))
     await send(socket, ask())
     await receive(socket, 2)
     await send(
@@ -152,8 +143,7 @@ async def test_answers_carry_the_commands_id(serve: Serve, key: object) -> None:
 
 
 async def test_refusals_of_malformed_frames_carry_their_ids(serve: Serve) -> None:
-    _, client = await serve(brief)
-    socket = await client.connect()
+    _, socket = await open_socket(serve, brief)
     await send(socket, {"command": {"type": "threads.fork"}, "id": 7}, {"command": None, "id": 8}, {"id": 9})
     assert [frame["id"] for frame in await receive(socket, 3)] == [7, 8, 9]
 
@@ -196,7 +186,7 @@ async def test_a_cancel_without_ids_ends_the_run_of_this_connection(serve: Serve
     assert frame_names(frames) == ["RUN_FINISHED r1", "result r1"]
     assert frames[0]["outcome"] == {"type": "cancelled"}
     assert (frames[1]["id"], frames[1]["command"], frames[1]["status"]) == (1, "cancel", "cancelled")
-    assert [run.status for run in client.service.registry.queue("everybody", "t2")] == ["running"]
+    assert [run.status for run in client.service.registry.open_queue(ThreadKey("everybody", "t2"))] == ["running"]
 
 
 async def test_a_cancel_without_ids_ends_the_run_that_is_being_admitted(
@@ -242,8 +232,7 @@ async def test_a_cancel_without_ids_behind_an_answer_ends_the_run_that_continues
 
 async def test_of_several_runs_the_one_that_streams_is_cancelled(serve: Serve) -> None:
     agent = WaitingAgent(run_id_event)
-    _, client = await serve(agent, on_busy="enqueue")
-    socket = await client.connect()
+    _, socket = await open_socket(serve, agent, on_busy="enqueue")
     await send(socket, ask(), ask("t2", "r2"))
     await receive(socket, 2)
     await send(socket, CANCEL)

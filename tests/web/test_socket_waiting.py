@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from agui_container.engine.engine import Engine
-from agui_container.ports.records import Page, ThreadRecord
+from agui_container.ports.records import Page, ThreadKey, ThreadRecord
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, caller, eventually, forever
 from tests.waiting_agent import WaitingAgent, run_id_event
-from tests.web.sockets import frame_names, whole
+from tests.web.sockets import frame_names, open_socket, whole
 from tests.websocket import receive, send
 
 ENQUEUE = {"onBusy": "enqueue"}
@@ -83,7 +83,7 @@ async def test_a_frame_that_cannot_be_sent_loses_no_request_from_before_the_clie
     await send(other, {"type": "ping", "id": 5})
     assert frame_names(await receive(other, 1)) == ["pong 5"]  # the server has noticed the end of the first socket
     agent.may_end.set()  # the run ends, and its last event cannot be sent
-    await eventually(lambda: not client.service.registry.queue("everybody", "t1"))
+    await eventually(lambda: not client.service.registry.open_queue(ThreadKey("everybody", "t1")))
     await send(other, {"type": "ping", "id": 6})
     assert frame_names(await receive(other, 1)) == ["pong 6"]  # the attempt to send it has failed
     lists.may_end.set()
@@ -103,23 +103,24 @@ async def test_answers_that_nobody_can_receive_are_not_made(serve: Serve, monkey
     await send(ping, {"type": "ping", "id": 1})
     assert frame_names(await receive(ping, 1)) == ["pong 1"]  # the server has noticed the end of the first socket
     lists.may_end.set()
-    await eventually(lambda: client.service.registry.queue("everybody", "t1"))
+    await eventually(lambda: client.service.registry.open_queue(ThreadKey("everybody", "t1")))
     assert lists.calls == 1
     await client.service.drain(0)
 
 
 async def test_ids_of_a_run_that_is_gone_are_free_though_its_events_still_wait(serve: Serve) -> None:
     agent = WaitingAgent(run_id_event)
-    _, client = await serve(agent)
-    socket = await client.connect()
+    client, socket = await open_socket(serve, agent)
     await send(socket, ask(run="r1", thread="t1"))
     assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, ask(run="r2", thread="t2", forwardedProps=ENQUEUE))
-    await eventually(lambda: [len(run.log) for run in client.service.registry.queue("everybody", "t2")] == [2])
+    await eventually(
+        lambda: [len(run.log) for run in client.service.registry.open_queue(ThreadKey("everybody", "t2"))] == [2]
+    )
     await send(socket, {"id": 1, "command": {"type": "threads.delete", "threadId": "t2"}})
     assert frame_names(await receive(socket, 1)) == ["result 1"]
     await send(socket, ask(run="r2", thread="t2", forwardedProps=ENQUEUE))
-    await eventually(lambda: client.service.registry.queue("everybody", "t2"))
+    await eventually(lambda: client.service.registry.open_queue(ThreadKey("everybody", "t2")))
     agent.may_end.set()
     frames = frame_names(await receive(socket, 7))
     assert frames[0] == "RUN_FINISHED r1"

@@ -11,7 +11,7 @@ from ag_ui.core import CustomEvent, RunAgentInput
 from agui_container.ports import Item
 from agui_container.run.subscription import Subscription
 from agui_container.web.event_stream import CHECK_SECONDS, STALLED_SECONDS, EventStreamResponse, StreamMonitor
-from agui_container.web.formats import COMMENT, SseFormat
+from agui_container.web.formats import COMMENT
 from tests.engine.doubles import asking, caller, eventually, make_service, wait_for_event
 from tests.web.exchange import AsgiExchange, sequence_numbers
 
@@ -19,7 +19,7 @@ KEEPALIVE = 15.0
 
 
 def make_response(subscription: Subscription, monitor: StreamMonitor | None = None) -> EventStreamResponse:
-    return EventStreamResponse(subscription, SseFormat(), caller(), monitor or StreamMonitor(KEEPALIVE))
+    return EventStreamResponse(subscription, caller(), monitor or StreamMonitor(KEEPALIVE))
 
 
 def now() -> float:

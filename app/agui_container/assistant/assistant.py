@@ -66,7 +66,7 @@ from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.store import Store
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.protocol.parser import read_forwarded_prop
-from agui_container.telemetry import ModelCall
+from agui_container.telemetry.spans import ModelCall
 
 SYSTEM_PROMPT = "You are a helpful assistant. Answer briefly. Use the tools when they help."
 MAX_STEPS = 16

@@ -24,7 +24,7 @@ from ag_ui.core import (
 )
 
 from agui_container.ports.files import handle_of
-from agui_container.protocol.content_parts import plain_base64
+from agui_container.protocol.client_input import plain_base64
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_core.turns import NO_RESULT, IndexedCall, calls_of, index_calls
 

@@ -55,7 +55,7 @@ from agui_container.protocol.grammar import KINDS
 from agui_container.protocol.half_symbols import whole_text, whole_value
 from agui_container.protocol.strict_json import json_text
 from agui_container.protocol.validator import ProducerRules, RunSequence, tag_of
-from agui_container.telemetry import Delegation
+from agui_container.telemetry.spans import Delegation
 from agui_container.threads import LoopBridge
 from agui_core.expander import Expander, IllegalEvent
 from agui_core.transcript import Transcript

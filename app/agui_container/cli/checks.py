@@ -8,7 +8,6 @@ Rules:
 
 import asyncio
 import os
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,15 +20,17 @@ import httpx
 from ag_ui.core import UserMessage
 from msgspec import Struct
 
-from agui_container.cli.local_server import bind_reason
+from agui_container.cli.failure import CommandFailed
+from agui_container.cli.local_server import listen
 from agui_container.main import build_app, open_url
 from agui_container.ports import Model, ToolError
 from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.model import Prompt
+from agui_container.ports.store import DurableStore
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.replicas.buses import open_bus
 from agui_container.settings import ASSISTANT, Auth, Settings
-from agui_container.stores import is_durable, open_store
+from agui_container.stores import open_store
 from agui_container.tools.mcp import McpConfigError, parse_servers
 from agui_container.tools.mcp.servers import Server
 
@@ -37,9 +38,8 @@ HTTP_SECONDS = 5.0
 AWS_SECONDS = 5
 """Seconds to connect to AWS, and to read an answer."""
 
-SKEW_WARNING_SECONDS = 30.0
-SKEW_FAILURE_SECONDS = 60.0
-"""Difference of clocks at which tokens are refused. AWS refuses requests from 300 seconds on."""
+MAX_SKEW_SECONDS = 30.0
+"""Difference of clocks from which on tokens may be refused."""
 
 QUESTION = Prompt("Answer with one word.", [UserMessage(id="doctor", content="Say ok.")])
 
@@ -49,6 +49,7 @@ ADVICE = {
     "store": "Check the address, user, password and network of AGUI_STORE.",
     "bus": "Check the address, user, password and network of AGUI_BUS.",
     "aws": "Give this process credentials: a role, a profile (AWS_PROFILE) or keys.",
+    "clock": "Synchronize the clock of this machine (NTP): tokens are refused.",
     "mcp": "Check the url and the headers, or the command, of this server in AGUI_MCP_SERVERS.",
     "install": "Whoever installs this elsewhere would not get it.",
 }
@@ -100,8 +101,8 @@ def skipped(name: str, detail: str) -> Finding:
     return Finding(name, CheckStatus.SKIPPED, detail)
 
 
-def failed(name: str, detail: str, advice: str) -> Finding:
-    return Finding(name, CheckStatus.FAILED, detail, advice)
+def failed(name: str, detail: str, advice: str = "") -> Finding:
+    return Finding(name, CheckStatus.FAILED, detail, advice or ADVICE.get(name, "See the reason."))
 
 
 def reason_of(error: BaseException) -> str:
@@ -117,12 +118,12 @@ def reason_of(error: BaseException) -> str:
 async def check_port(settings: Settings) -> Findings:
     host, port = settings.host, settings.port
     try:
-        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
-    except OSError as error:
+        listen(host, port).close()
+    except CommandFailed as error:
         if answer := await ping(host, port):
             yield ok("port", f"a server answers on {host}:{port}: {answer}")
         else:
-            yield failed("port", f"{host}:{port}: {bind_reason(error)}", ADVICE["port"])
+            yield failed("port", error.message)
     else:
         yield ok("port", f"{host}:{port} is free")
 
@@ -139,36 +140,19 @@ async def ping(host: str, port: int) -> str | None:
 
 
 async def check_clock(settings: Settings) -> Findings:
-    url = clock_server(settings)
-    if url is None:
-        yield skipped("clock", "the settings name no server to compare it with")
+    if settings.auth is not Auth.JWT or not settings.auth_discovery_url:
+        yield skipped("clock", "the settings name no issuer of tokens to compare it with")
         return
-    host = httpx.URL(url).host
+    host = httpx.URL(settings.auth_discovery_url).host
     try:
         async with httpx.AsyncClient(timeout=HTTP_SECONDS) as client:
-            answer = await client.head(url)
+            answer = await client.head(settings.auth_discovery_url)
         skew = abs(time.time() - parsedate_to_datetime(answer.headers["date"]).timestamp())
     except (httpx.HTTPError, KeyError, ValueError):
         yield skipped("clock", f"{host} does not tell its time")
         return
     detail = f"{skew:.0f} seconds from {host}"
-    if skew <= SKEW_WARNING_SECONDS:
-        yield ok("clock", detail)
-        return
-    status = CheckStatus.FAILED if skew > SKEW_FAILURE_SECONDS else CheckStatus.WARNING
-    advice = "Synchronize the clock of this machine (NTP): tokens and AWS signatures are refused."
-    yield Finding("clock", status, detail, advice)
-
-
-def clock_server(settings: Settings) -> str | None:
-    """Return the URL of a server whose time matters: the issuer of tokens, AWS, or the model's."""
-    if settings.auth is Auth.JWT:
-        return settings.auth_discovery_url
-    if uses_aws(settings):
-        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
-        return os.environ.get("AWS_ENDPOINT_URL_STS") or f"https://sts.{region}.amazonaws.com"
-    uses_openai = any("openai:" in model for model in (settings.model, *settings.models))
-    return settings.openai_base_url if uses_openai else None
+    yield ok("clock", detail) if skew <= MAX_SKEW_SECONDS else failed("clock", detail)
 
 
 # --- the agent, its store and its bus ---------------------------------------------------------------------------------
@@ -195,7 +179,7 @@ async def check_store(settings: Settings) -> Findings:
         return
     store = open_url("AGUI_STORE", url, open_store)
     try:
-        if not is_durable(url):
+        if not isinstance(store, DurableStore):
             await store.threads("agui-doctor", limit=1)
             yield ok("store", "AgentCore Memory answers")
             return
@@ -228,13 +212,9 @@ async def check_bus(settings: Settings) -> Findings:
 # --- providers --------------------------------------------------------------------------------------------------------
 
 
-def uses_aws(settings: Settings) -> bool:
-    models = (settings.model, *settings.models)
-    return any("bedrock:" in each for each in models) or settings.store.get_secret_value().startswith("agentcore-")
-
-
 async def check_aws(settings: Settings) -> Findings:
-    if not uses_aws(settings):
+    models, store = (settings.model, *settings.models), settings.store.get_secret_value()
+    if not any("bedrock:" in each for each in models) and not store.startswith("agentcore-"):
         yield skipped("aws", "the settings name nothing of AWS")
         return
     from boto3.session import Session  # type: ignore[import-untyped]  # noqa: PLC0415 - a slow import
@@ -284,7 +264,7 @@ async def check_mcp_servers(settings: Settings) -> Findings:
         try:
             yield ok("mcp", f"{server.name}: {', '.join(await tool_names(server)) or 'no tools'}")
         except (McpConfigError, ToolError) as error:
-            yield failed("mcp", f"{server.name}: {reason_of(error)}", ADVICE["mcp"])
+            yield failed("mcp", f"{server.name}: {reason_of(error)}")
 
 
 async def tool_names(server: Server) -> list[str]:

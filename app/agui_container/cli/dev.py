@@ -27,7 +27,7 @@ import click
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from watchfiles import Change, watch
+from watchfiles import PythonFilter, watch
 
 from agui_container import logging as logs
 from agui_container.cli.failure import CommandFailed
@@ -35,13 +35,10 @@ from agui_container.cli.local_server import listen, local_app, local_server, ref
 from agui_container.cli.options import agent_argument, config_option, host_option, port_option
 from agui_container.cli.project import load_error_text, project_store, with_traceback
 from agui_container.cli.serve import make_current_folder_importable
-from agui_container.protocol.errors import ERRORS, AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.server.run import page_host, run_server
 from agui_container.settings import Settings, SettingsError
 from agui_container.settings_sources import CONFIG_FILE, load_with_origins
-
-NOT_WATCHED = {"__pycache__", "node_modules", "site-packages", "venv"}
-"""Folders of tools, beside those whose names begin with a dot."""
 
 REFRESH = {"Refresh": "2"}
 """Lets a browser ask again, until the agent can be loaded."""
@@ -85,7 +82,7 @@ class Changed(Protocol):
     value: bytes
 
 
-def serve_and_restart(serve: Callable[..., None], is_watched: Callable[[Change, str], bool]) -> None:
+def serve_and_restart(serve: Callable[..., None], files: PythonFilter) -> None:
     """Serve until SIGTERM or SIGINT, and start again after changes. Raises ``CommandFailed`` if nothing can watch."""
     spawn, stopped = multiprocessing.get_context("spawn"), threading.Event()
     changed: Changed = spawn.RawArray(ctypes.c_char, CHANGED_BYTES)
@@ -99,7 +96,7 @@ def serve_and_restart(serve: Callable[..., None], is_watched: Callable[[Change, 
 
     process = start()
     try:
-        for changes in watch(Path.cwd(), watch_filter=is_watched, stop_event=stopped, raise_interrupt=False):
+        for changes in watch(Path.cwd(), watch_filter=files, stop_event=stopped, raise_interrupt=False):
             names = ", ".join(sorted({Path(path).name for _, path in changes}))
             changed.value = names.encode(errors="replace")[:CHANGED_BYTES]
             end(process)
@@ -116,19 +113,11 @@ def end(process: SpawnProcess) -> None:
     process.join()
 
 
-def watched(config: Path | None, settings: Settings) -> Callable[[Change, str], bool]:
+def watched(config: Path | None, settings: Settings) -> PythonFilter:
     """Return the filter of files: Python files, skills, and the text files that settings name."""
-    folder = Path.cwd()
-    text_files = (config or CONFIG_FILE, *map(Path, settings.context_files))
-    names = {"SKILL.md", *(file.name for file in text_files)}
-    of_tools = {each.name for each in folder.iterdir() if each.joinpath("pyvenv.cfg").exists()} | NOT_WATCHED
-
-    def is_watched(_: Change, path: str) -> bool:
-        *folders, name = Path(path).relative_to(folder).parts
-        is_of_tools = any(each.startswith(".") or each in of_tools for each in folders)
-        return not is_of_tools and (name.endswith(".py") or name in names)
-
-    return is_watched
+    environments = [each.parent for each in Path.cwd().glob("*/pyvenv.cfg")]
+    names = ["SKILL.md", (config or CONFIG_FILE).name, *(Path(file).name for file in settings.context_files)]
+    return PythonFilter(ignore_paths=environments, extra_extensions=names)
 
 
 def page_of(listener: socket.socket) -> str:
@@ -182,7 +171,7 @@ def describe_dev_failure(changed: Changed, error: BaseException) -> AppError:
 
 def show_load_error(error: Exception, *, sockets: list[socket.socket]) -> None:
     """Answer every request with the error until SIGTERM: a browser by a page, a client by RUN_ERROR."""
-    text, status = load_error_text(error), ERRORS[ErrorCode.INTERNAL_ERROR].http
+    text, status = load_error_text(error), ErrorCode.INTERNAL_ERROR.http
 
     async def answer(request: Request) -> Response:
         if "text/html" in request.headers.get("accept", ""):

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from agui_container.aws.deploy.requirements import REQUIREMENTS
 from agui_container.cli import checks
-from agui_container.cli.checks import ADVICE, CheckStatus, Finding, Findings, failed, ok
+from agui_container.cli.checks import CheckStatus, Finding, Findings, failed, ok
 from agui_container.cli.config import MASK
 from agui_container.cli.installation import check_installation, check_packages, check_python
 from agui_container.cli.options import agent_argument, config_option
@@ -114,7 +114,7 @@ async def run_check(name: str, check: Check, settings: Settings) -> Findings:
     except Exception as error:  # noqa: BLE001 - the other checks still have something to say
         is_sentence = type(error).__module__.startswith("agui_")  # others need their type to be understood
         detail = str(error) if is_sentence else f"{type(error).__name__}: {error}"
-        yield failed(name, detail, INSTALL if lacks_package(error) else ADVICE.get(name, "See the reason."))
+        yield failed(name, detail, INSTALL if lacks_package(error) else "")
 
 
 def lacks_package(error: BaseException | None) -> bool:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from agui_client.rendering import markdown
 from agui_client.session_state import SessionState
-from agui_container.cli.failure import CommandFailed
 
 
 def as_json(value: object) -> str:
@@ -18,11 +17,8 @@ def as_markdown(session: SessionState) -> str:
 
 
 def export(session: SessionState, path: Path) -> None:
-    """Write a conversation: as JSON if the name ends with .json, otherwise as Markdown. Raises ``CommandFailed``."""
+    """Write a conversation: as JSON if the name ends with .json, otherwise as Markdown. Raises ``OSError``."""
     messages = [it.model_dump(mode="json", by_alias=True, exclude_none=True) for it in session.messages]
     fields = {"threadId": session.thread_id, "title": session.title, "messages": messages, "state": session.state}
     text = as_json(fields) if path.suffix == ".json" else as_markdown(session)
-    try:
-        path.write_text(f"{text}\n", encoding="utf-8")
-    except OSError as error:
-        raise CommandFailed(f"{path} cannot be written: {error.strerror}.") from None
+    path.write_text(f"{text}\n", encoding="utf-8")

@@ -36,7 +36,9 @@ def without_controls(text: str) -> str:
 
 
 def error_text(error: Exception) -> str:
-    """Return an error of ``agui_client`` for the person: its code, its message, and its id in the server's log."""
+    """Return an error for the person: of a file its name, of a server the code, and the id in the server's log."""
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}."
     code, request_id = getattr(error, "code", None), getattr(error, "request_id", None)
     text = f"{code}: {error}" if code else str(error)
     return without_controls(f"{text} (request {request_id})" if request_id else text)

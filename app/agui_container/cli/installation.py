@@ -1,14 +1,14 @@
 """Checks of the environment: Python, packages, and the requirements of the working folder.
 
-Rule: nothing is installed. pip resolves the requirements as if this environment had no package, and says what is wrong.
+Rule: nothing is installed. pip says what is wrong with the packages of this environment, and resolves the requirements
+as if it had none.
 """
 
 import asyncio
 import platform
-import re
 import sys
 from asyncio.subprocess import PIPE
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import distributions
 from pathlib import Path
 
 from agui_container.aws.deploy.requirements import REQUIREMENTS, check_requirements
@@ -17,13 +17,12 @@ from agui_container.cli.checks import Finding, Findings, failed, ok, skipped
 from agui_container.imports import is_installed
 from agui_container.settings import Settings
 
-PACKAGE = "agui-container"
-SHOWN_PACKAGES = (PACKAGE, "ag-ui-protocol", "fastapi", "uvicorn", "pydantic", "mcp", "boto3")
-FRAMEWORK_PACKAGES = ("strands-agents", "ag-ui-strands", "langgraph", "ag-ui-langgraph", "pydantic-ai-slim")
+SHOWN_PACKAGES = (
+    *("agui-container", "ag-ui-protocol", "fastapi", "uvicorn", "pydantic", "mcp", "boto3", "strands-agents"),
+    *("ag-ui-strands", "langgraph", "ag-ui-langgraph", "pydantic-ai-slim"),
+)
 
-REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(\[[^\]]*\])?(?P<bounds>[^;]*)(;(?P<marker>.*))?")
-BOUND = re.compile(r"(>=|<)\s*([0-9.]+)")
-
+PIP = (sys.executable, "-P", "-m", "pip")
 DRY_RUN = ("install", "--dry-run", "--ignore-installed", "--quiet", "--no-input", "--retries=0", "-r", REQUIREMENTS)
 
 
@@ -33,63 +32,38 @@ def check_python() -> Finding:
 
 
 def check_packages() -> Finding:
-    shown = ", ".join(f"{name} {found}" for name in SHOWN_PACKAGES + FRAMEWORK_PACKAGES if (found := installed(name)))
-    try:
-        needed = requires(PACKAGE) or []
-    except PackageNotFoundError:  # the image has the package as a folder
-        return ok("packages", shown)
-    if faults := "; ".join(filter(None, map(fault_of, needed))):
-        advice = "Install its wheel again. In a project: pip install --force-reinstall -r requirements.txt."
-        return failed("packages", faults, advice)
-    return ok("packages", shown)
-
-
-def installed(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
-def fault_of(requirement: str) -> str | None:
-    """Return the fault of a requirement: the package is missing or does not fit. Extras and markers are left out."""
-    found = REQUIREMENT.match(requirement)
-    if found is None or found["marker"]:
-        return None
-    name, present = found["name"], installed(found["name"])
-    if present is None:
-        return f"{name} is missing"
-    for operator, bound in BOUND.findall(found["bounds"]):
-        if (release(present) >= release(bound)) is not (operator == ">="):
-            return f"{name} is {present}, and {operator}{bound} is needed"
-    return None
-
-
-def release(text: str) -> list[int]:
-    """Return the numbers of a version, for comparison. A missing one is 0."""
-    numbers = re.match(r"[0-9.]*", text)
-    return [*map(int, re.findall(r"[0-9]+", numbers[0] if numbers else "")), 0, 0, 0][:4]
+    installed = {each.name: each.version for each in distributions()}
+    return ok("packages", ", ".join(f"{name} {installed[name]}" for name in SHOWN_PACKAGES if name in installed))
 
 
 async def check_installation(_: Settings) -> Findings:
-    """Let pip resolve the requirements of the working folder."""
+    """Let pip compare what is installed with what our packages need, and resolve the requirements of the folder."""
+    if not is_installed("pip"):
+        yield skipped("install", "this environment has no pip to ask")
+        return
+    printed = (await run_pip("check"))[1]
+    if faults := [line for line in printed.splitlines() if line.startswith(("agui-container ", "agui-client "))]:
+        advice = "Install its wheel again. In a project: pip install --force-reinstall -r requirements.txt."
+        yield failed("install", " ".join(faults), advice)
     file = Path(REQUIREMENTS)
     if not file.exists():  # noqa: ASYNC240 - it is a file of this machine
         yield skipped("install", f"there is no {REQUIREMENTS}")
         return
     check_requirements(file.read_text(encoding="utf-8"), REQUIREMENTS, lambda path: Path(path).is_file())  # noqa: ASYNC240
-    if not is_installed("pip"):
-        yield skipped("install", "this environment has no pip to ask")
-        return
-    pip = await asyncio.create_subprocess_exec(sys.executable, "-I", "-m", "pip", *DRY_RUN, stdout=PIPE, stderr=PIPE)
+    status, _printed, errors = await run_pip(*DRY_RUN)
+    if status:
+        yield failed("install", f"{REQUIREMENTS}: {last_line(errors)}", "Correct it, or the index of pip.")
+    else:
+        yield ok("install", f"an empty environment can install {REQUIREMENTS}")
+
+
+async def run_pip(*arguments: str) -> tuple[int | None, str, str]:
+    """Run pip, and return its exit status, its output and its errors."""
+    pip = await asyncio.create_subprocess_exec(*PIP, *arguments, stdout=PIPE, stderr=PIPE)
     try:
-        errors = (await pip.communicate())[1]
+        output, errors = await pip.communicate()
     finally:
         if pip.returncode is None:
             pip.kill()
             await pip.wait()
-    if pip.returncode:
-        reason = last_line(errors.decode(errors="replace"))
-        yield failed("install", f"{REQUIREMENTS}: {reason}", "Correct it, or the index of pip.")
-    else:
-        yield ok("install", f"an empty environment can install {REQUIREMENTS}")
+    return pip.returncode, output.decode(errors="replace"), errors.decode(errors="replace")

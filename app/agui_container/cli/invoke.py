@@ -8,7 +8,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import IO, TextIO
 import click
 from ag_ui.core import BaseEvent, RawEvent, TextMessageContentEvent, TextMessageEndEvent, ToolCallResultEvent
 from prompt_toolkit.output import create_output
+from rich.console import Console
 
 from agui_client import (
     AgentClientError,
@@ -32,11 +33,12 @@ from agui_client import (
     UnsupportedError,
     user_message,
 )
-from agui_container.cli.failure import CommandFailed, error_text, without_controls
-from agui_container.cli.options import session_option, token_option, ws_option
+from agui_container.cli.failure import error_text, without_controls
 from agui_container.cli.signals import ctrl_c_calls, run_command
-from agui_container.cli.target import open_target, retry_and_show
+from agui_container.cli.target import ServerOptions, retry_and_show, server_options
+from agui_container.cli.terminal import questions
 from agui_container.cli.terminal.asker import Asker
+from agui_container.cli.terminal.screen import Screen
 from agui_core.plaintext import text_of
 
 
@@ -60,33 +62,33 @@ Exit status:
   130  the run was cancelled, for example by Ctrl-C"""
 
 
+EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
 @click.command(epilog=EXIT_STATUSES)
 @click.argument("server")
 @click.argument("text", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the events as JSON lines.")
 @click.option("--thread", "thread_id", metavar="ID", help="Continue this thread, or begin it.")
 @click.option("--state", "state", metavar="FILE", type=click.File(), help="Send the JSON in FILE as the shared state.")
-@click.option("--file", "files", metavar="PATH", type=Path, multiple=True, help="Send a file. May be repeated.")
+@click.option(
+    "--file", "files", type=EXISTING_FILE, metavar="PATH", multiple=True, help="Send a file. May be repeated."
+)
 @click.option(
     "--approve",
     type=click.Choice(["all", "none", "ask"]),
     help="Allow calls that wait for an approval, deny them, or ask. Otherwise the run ends as interrupted.",
 )
-@ws_option
-@token_option
-@session_option
+@server_options
 def invoke(
-    server: str,
+    server: ServerOptions,
     text: str | None,
     thread_id: str | None,
     state: IO[str] | None,
     files: tuple[Path, ...],
     approve: str | None,
-    token: str | None,
-    session_id: str | None,
     *,
     as_json: bool,
-    websocket: bool,
 ) -> int:
     """Send TEXT to the agent of SERVER, a URL, an ARN or MODULE:ATTRIBUTE, and print its answer.
 
@@ -96,17 +98,12 @@ def invoke(
         raise click.UsageError("--approve ask needs a terminal; give --approve all or none")
 
     async def run() -> int:
-        retry = retry_and_show(partial(click.echo, err=True))
-        async with open_target(server, retry, websocket=websocket, token=token, session_id=session_id) as target:
-            options = target.options
-            try:
-                if state is not None:
-                    options["state"] = json.load(state)
-                session = Session(target.url, thread_id=thread_id, **options)
-                session.send(user_message(whole_text(text), files))
-            except (ValueError, OSError) as error:
-                raise CommandFailed(str(error)) from None
-            async with session:
+        message = user_message(whole_text(text), files)
+        async with server.open(retry_and_show(partial(click.echo, err=True))) as target:
+            if state is not None:
+                target.options["state"] = json.load(state)
+            async with target.session(thread_id) as session:
+                session.send(message)
                 return await answer(session, partial(print_json if as_json else print_text, output), approve)
 
     output = sys.stdout
@@ -145,20 +142,12 @@ def status_of(session: Session) -> int:
 
 async def decide(approval: Approval, how: str | None) -> Decision | None:
     """Decide about a call as ``--approve`` says. None leaves it waiting, as the end of the input does."""
-    if how == "all":
-        return approval.approve()
-    if how == "none":
-        return approval.deny()
-    if how is None:
-        return None
-    asker = Asker(output=create_output(sys.stderr))
-    asker.discard_typed_keys()
-    call = f"{approval.tool_name} {json.dumps(approval.arguments, ensure_ascii=False)}"
-    try:
-        key = await asker.key(f"Allow {call}?", {"y": "allow", "n": "deny"})
-    except EOFError:
-        return None
-    return approval.approve() if key == "y" else approval.deny()
+    if how == "ask":
+        asker = Asker(output=create_output(sys.stderr))
+        asker.discard_typed_keys()
+        with suppress(EOFError):
+            return await questions.decide(approval, asker, Screen(Console(stderr=True)))
+    return {"all": approval.approve(), "none": approval.deny()}.get(how or "")
 
 
 def print_text(output: TextIO, event: BaseEvent) -> None:

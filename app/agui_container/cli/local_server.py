@@ -30,16 +30,12 @@ def listen(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        raise CommandFailed(f"cannot listen on {host}:{port}: {bind_reason(error)}. Port 0 takes a free one.") from None
-
-
-def bind_reason(error: OSError) -> str:
-    """Return the words of the system, without the address that Python adds."""
-    return str(error.strerror).partition(" (while ")[0]
+        reason = str(error.strerror).partition(" (while ")[0]  # Python adds the address
+        raise CommandFailed(f"cannot listen on {host}:{port}: {reason}. Port 0 takes a free one.") from None
 
 
 def local_app(routes: Sequence[BaseRoute], lifespan: Lifespan[Starlette] | None = None) -> Starlette:
-    return Starlette(routes=routes, middleware=[Middleware(OwnPagesOnly)], lifespan=lifespan)
+    return Starlette(routes=routes, middleware=[Middleware(own_pages_only)], lifespan=lifespan)
 
 
 def local_server(app: ASGIApp) -> uvicorn.Server:
@@ -47,22 +43,20 @@ def local_server(app: ASGIApp) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-class OwnPagesOnly:
-    """ASGI middleware that refuses requests of other web pages."""
+def own_pages_only(app: ASGIApp) -> ASGIApp:
+    """Wrap an application. Requests of other web pages are refused."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on a request, or refuse it."""
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
         try:
             if scope["type"] != "lifespan":
                 OWN_PAGES.check(HTTPConnection(scope).headers.items(), scope)
         except AppError as error:
-            response = refusal(error.code, error.message, error.spec.http)
+            response = refusal(error.code, error.message, error.code.http)
             await send_refusal(error, response, scope, receive, send)
         else:
-            await self._app(scope, receive, send)
+            await app(scope, receive, send)
+
+    return checked
 
 
 def refusal(code: str, message: str, status: int) -> Response:

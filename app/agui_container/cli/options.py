@@ -19,5 +19,3 @@ config_option = click.option(
 token_option = click.option(
     "--token", envvar="BEARER_TOKEN", help="Send this bearer token. Default: the variable BEARER_TOKEN."
 )
-session_option = click.option("--session", "session_id", metavar="ID", help="Use this AgentCore session.")
-ws_option = click.option("--ws", "websocket", is_flag=True, help="Use WebSocket in place of SSE.")

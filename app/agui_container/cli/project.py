@@ -23,7 +23,7 @@ from agui_container.cli.serve import make_current_folder_importable
 from agui_container.log_values import mask_passwords
 from agui_container.main import create_app
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.run.terminal_events import describe_failure
+from agui_container.run.endings import describe_failure
 from agui_container.run.user_code import format_exception, raised_at
 from agui_container.settings import SettingsError
 from agui_container.settings_sources import load_settings, load_with_origins

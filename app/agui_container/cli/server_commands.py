@@ -16,9 +16,8 @@ import click
 from agui_client import Session
 from agui_container.cli.export import as_markdown, export
 from agui_container.cli.failure import without_controls
-from agui_container.cli.options import session_option, token_option
 from agui_container.cli.signals import run_command
-from agui_container.cli.target import AT_ONCE, open_target
+from agui_container.cli.target import AT_ONCE, ServerOptions, server_options
 
 
 @click.group()
@@ -36,23 +35,18 @@ def feedback() -> None:
     """List feedback of a server."""
 
 
-def on_server(work: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Add the arguments that name a server, and call a function with a session of the server, of ``thread`` if any."""
+def on_server(work: Callable[..., Awaitable[None]]) -> Callable[..., int | None]:
+    """Add what names a server, and call a function with a session of the server, of ``thread`` if any."""
 
     @wraps(work)
-    def run(
-        server: str, token: str | None, session_id: str | None, thread: str | None = None, **arguments: object
-    ) -> None:
+    def run(server: ServerOptions, thread: str | None = None, **arguments: object) -> None:
         async def connected() -> None:
-            async with (
-                open_target(server, AT_ONCE, token=token, session_id=session_id) as target,
-                Session(target.url, thread_id=thread, **target.options) as session,
-            ):
+            async with server.open(AT_ONCE) as target, target.session(thread) as session:
                 await work(session, **arguments)
 
         run_command(connected())
 
-    return click.argument("server")(token_option(session_option(run)))
+    return click.argument("server")(server_options(run))
 
 
 @threads.command("list")

@@ -24,7 +24,7 @@ def run_command(work: Coroutine[object, object, T]) -> T:
     """Run a command on an event loop. A signal that ends it cancels its tasks, and is its exit status.
 
     Raises:
-        CommandFailed: the server cannot be reached or refuses, or its URL or session cannot be right.
+        CommandFailed: the server cannot be reached or refuses, its URL or session cannot be right, or a file fails.
     """
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
@@ -33,7 +33,7 @@ def run_command(work: Coroutine[object, object, T]) -> T:
                 signal.signal(number, lambda received, _: loop.call_soon_threadsafe(sys.exit, 128 + received))
         try:
             return runner.run(work)
-        except (AgentClientError, ValueError) as error:
+        except (AgentClientError, OSError, ValueError) as error:
             raise CommandFailed(error_text(error)) from None
 
 

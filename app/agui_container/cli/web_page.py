@@ -21,7 +21,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
-from websockets.frames import EXTERNAL_CLOSE_CODES, CloseCode
+from websockets.frames import CloseCode
 
 from agui_client import AgentClientError
 from agui_client.agentcore import SESSION_HEADER
@@ -33,8 +33,8 @@ from agui_container.web.console.options import ConsoleOptions
 
 MAX_FRAME = 32_000_000
 BAD_GATEWAY = 502
-OWN_CODES = range(3000, 5000)
-"""Close codes of libraries and applications."""
+NOT_SENT = (CloseCode.NO_STATUS_RCVD, CloseCode.ABNORMAL_CLOSURE, CloseCode.TLS_HANDSHAKE)
+"""Codes that say why there is no close frame."""
 
 OPTIONS = ConsoleOptions("AG-UI Chat", "#4a5bd4")
 
@@ -114,15 +114,8 @@ async def carry_frames(websocket: WebSocket, remote: ClientConnection) -> None:
                 await (websocket.send_text(frame) if isinstance(frame, str) else websocket.send_bytes(frame))
         to_agent.cancel()
     with suppress(RuntimeError, WebSocketDisconnect):  # the page has closed the socket
-        await websocket.close(close_code(remote))
-
-
-def close_code(remote: ClientConnection) -> int:
-    """Return the code with which the agent has closed its socket, or one that may be sent in its place."""
-    code = remote.close_code
-    if code is None or code == CloseCode.ABNORMAL_CLOSURE:
-        return CloseCode.TRY_AGAIN_LATER
-    return code if code in EXTERNAL_CLOSE_CODES or code in OWN_CODES else CloseCode.INTERNAL_ERROR
+        code = remote.close_code
+        await websocket.close(CloseCode.TRY_AGAIN_LATER if code is None or code in NOT_SENT else code)
 
 
 async def serve_page(target: Target, port: int, *, opens: bool) -> None:

@@ -20,9 +20,8 @@ from agui_container.conversation.match import match_conversation
 from agui_container.conversation.stored_parts import (
     NO_AUTHORS,
     ResultAuthors,
-    with_activities,
+    with_companions,
     with_encrypted_values,
-    with_reasoning,
     with_server_results,
 )
 from agui_container.protocol.encoder import COPY, PLANS
@@ -93,7 +92,7 @@ def merge_history(
         sent = with_server_results(stored, sent, authors, is_whole=False)
         return append_history(stored, sent, first_ids=beginning.new_ids)
     sent = with_server_results(stored, sent, authors, is_whole=True)
-    return whole_history(stored, with_activities(stored, with_reasoning(stored, sent)))
+    return whole_history(stored, with_companions(stored, sent))
 
 
 def whole_history(stored: Mapping[str, bytes], messages: Sequence[Message]) -> MergedHistory:

@@ -9,6 +9,7 @@ Rules:
 - Activities stay behind their message. Clients do not send them.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ag_ui.core import (
@@ -135,63 +136,39 @@ def _with_encrypted_values(
     return message if calls == sent else message.model_copy(update={"tool_calls": calls})
 
 
-def with_reasoning(stored: Mapping[str, bytes], sent: Sequence[Message]) -> Sequence[Message]:
-    """Put reasoning before the assistant's message with the same id or call, unless that comes with reasoning."""
-    blocks = _reasoning_blocks(stored, {message.id for message in sent})
-    if not blocks:
-        return sent
-    conversation: dict[str, Message] = {}
-    last: Message | None = None
-    for message in sent:
-        if isinstance(message, AssistantMessage) and (last is None or not is_reasoning(last)):
-            block = next((blocks[key] for key in anchors_of(message) if key in blocks), ())
-            conversation |= {each.id: each for each in block if each.id not in conversation}
-        conversation[message.id] = last = message
-    return list(conversation.values())
+def with_companions(stored: Mapping[str, bytes], sent: Sequence[Message]) -> Sequence[Message]:
+    """Put the reasoning and the activities that the client does not send beside their messages.
 
-
-def _reasoning_blocks(stored: Mapping[str, bytes], sent_ids: Collection[str]) -> dict[tuple[str, str], list[Message]]:
-    blocks: dict[tuple[str, str], list[Message]] = {}
-    open_block: list[Message] = []
-    for data in stored.values():
-        message = MESSAGE.validate_json(data) if open_block or b'"reasoning"' in data else None
-        if message is not None and is_reasoning(message):
-            open_block.append(message)
-            continue
-        missing = [each for each in open_block if each.id not in sent_ids]
-        open_block = []
-        if missing and isinstance(message, AssistantMessage):
-            blocks |= dict.fromkeys(anchors_of(message), missing)
-    return blocks
-
-
-def anchors_of(message: AssistantMessage) -> Sequence[tuple[str, str]]:
-    return ("message", message.id), *(("call", call.id) for call in calls_of(message))
-
-
-def with_activities(stored: Mapping[str, bytes], sent: Sequence[Message]) -> Sequence[Message]:
-    """Put the activities that the client does not send behind the message that they follow.
-
-    An answer or a result under a new id is the next sent one. Activities of a turn or an answer that is not sent are
-    left out.
+    Reasoning precedes the assistant's message with the same id or call, unless that comes with reasoning. Activities
+    follow the same message, or the answer or result under a new id that is in its place. Those of a turn or an answer
+    that is not sent are left out.
     """
-    if not any(b'"activity"' in data for data in stored.values()):
+    if not any(b'"reasoning"' in data or b'"activity"' in data for data in stored.values()):
         return sent
     at = {message.id: index for index, message in enumerate(sent)}
+    calls = {call.id: index for index in reversed(range(len(sent))) for call in calls_of(sent[index])}
     new_roles = [None if message.id in stored else message.role for message in sent]
-    behind: dict[int, list[Message]] = {}
+    before, behind = defaultdict[int, list[Message]](list), defaultdict[int, list[Message]](list)
+    block: list[Message] = []
     place: int | None = -1
     for message in map(MESSAGE.validate_json, stored.values()):
-        if isinstance(message, ActivityMessage):
-            if place is not None and message.id not in at:
-                behind.setdefault(place, []).append(message)
-        elif message.id in at:
+        if isinstance(message, AssistantMessage) and block:
+            same = (
+                [at[message.id]] if message.id in at else [calls[it.id] for it in calls_of(message) if it.id in calls]
+            )
+            if same and not (same[0] and is_reasoning(sent[same[0] - 1])):
+                before[same[0]] += block
+        block = [*block, message] if is_reasoning(message) and message.id not in at else []
+        if message.id in at:
             place = at[message.id]
+        elif isinstance(message, ActivityMessage):
+            if place is not None:
+                behind[place].append(message)
         elif place is not None and message.role != "user" and new_roles[place + 1 : place + 2] == [message.role]:
             place += 1
         elif message.role in {"user", "assistant"} and message.subagent_run_id is None:
             place = None
-    return [*behind.get(-1, ()), *(each for i, it in enumerate(sent) for each in (it, *behind.get(i, ())))]
+    return [*behind[-1], *(each for i, it in enumerate(sent) for each in (*before[i], it, *behind[i]))]
 
 
 def is_reasoning(message: Message) -> bool:

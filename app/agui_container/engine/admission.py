@@ -1,33 +1,33 @@
-"""What becomes of a run input: it is refused, another run is read in its place, or it begins.
+"""What becomes of a run input: it is refused, another run is read in its place, or it starts.
 
 Rule: everything is decided in the task of the run, whose request waits for the outcome. So a run can be found, read
 and cancelled at any time.
 
 | outcome | if | the client reads |
 |---|---|---|
+| join | this process has a run with these ids, and it is open or ``resume`` is absent | that run |
 | continue | ``resume`` answers the known run with these ids | a run under a derived id |
 | attach | the store has a run with these ids | that run |
 | show | there is none, the input has no new messages, and the thread has some | the thread, as a run |
-| begin | otherwise, if the condition holds | the run |
+| start | otherwise, if the condition holds | the run |
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from ag_ui.core import RunAgentInput
 from msgspec import structs
 
 from agui_container.conversation.questions import JOURNAL
 from agui_container.engine.finder import RunFinder
-from agui_container.engine.open_readers import OpenReaders
-from agui_container.engine.quota import Quota
-from agui_container.engine.registry import RunRegistry
+from agui_container.engine.registry import OpenReaders, RunRegistry
 from agui_container.engine.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
-from agui_container.engine.thread_snapshot import ThreadSnapshot, is_connect, snapshot_events
+from agui_container.engine.thread_snapshot import is_connect, snapshot_events, snapshot_run
 from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Caller
-from agui_container.ports.records import Busy, Change, Claim, Exists, RunRecord, ThreadDelta
+from agui_container.ports.records import Busy, Change, Claim, Exists, RunKey, RunRecord, ThreadDelta
 from agui_container.ports.store import (
     FIRST_PAUSE,
     GIVE_UP_SECONDS,
@@ -35,21 +35,20 @@ from agui_container.ports.store import (
     LeaseLost,
     StoreUnavailable,
     store_errors_as_app_errors,
+    wait_for_store,
 )
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.replicas.remote_run import RemoteRun
 from agui_container.run.cluster import LEASE_SECONDS, Cluster
+from agui_container.run.endings import CancelReason, start_failed_error
 from agui_container.run.entries import EditedTurns, answers_in, entry_notes, remove_edited_turns
-from agui_container.run.event_log import LogMemory
 from agui_container.run.life import RunPhase
 from agui_container.run.merged_input import merge_in_turn
-from agui_container.run.outcome import CancelReason
 from agui_container.run.policy import NO_CONDITION, OnBusy, ThreadCondition
 from agui_container.run.questions import questions_in
 from agui_container.run.recorder import thread_deleted
 from agui_container.run.run import Run, RunOrigin
 from agui_container.run.subscription import Readable
-from agui_container.run.terminal_events import start_failed_error
 from agui_container.threads import offload_if_large
 
 logger = logging.getLogger(__name__)
@@ -58,7 +57,7 @@ CLOSING_READER_SECONDS = 0.25
 """Longest wait of a run on a busy thread for a connection that is being closed. A client that stops a run and sends the
 next one immediately uses two connections, and the server may notice the second one first."""
 
-Register = Callable[[RunAgentInput, Caller, RunOrigin], Run]
+AddRun = Callable[[RunKey, RunAgentInput, Caller, RunOrigin], Run]
 
 
 class Admission:
@@ -66,7 +65,7 @@ class Admission:
 
     Args:
         only_answers: True if the agent has nothing to do on a thread without messages.
-        register: registers a run, which is admitted in its own task.
+        add_run: adds a run, which is admitted in its own task.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - the engine hands over each part
@@ -76,9 +75,7 @@ class Admission:
         registry: RunRegistry,
         runs: RunFinder,
         readers: OpenReaders,
-        log_memory: LogMemory,
-        quota: Quota,
-        register: Register,
+        add_run: AddRun,
         *,
         only_answers: bool,
     ) -> None:
@@ -87,10 +84,18 @@ class Admission:
         self._registry = registry
         self._runs = runs
         self._readers = readers
-        self._log_memory = log_memory
-        self._quota = quota
-        self._register = register
+        self._add_run = add_run
         self._only_answers = only_answers
+
+    def register(self, run_input: RunAgentInput, caller: Caller, origin: RunOrigin) -> Run:
+        """Return the run of this process with these ids, or a new one. Raises as ``Engine.start``."""
+        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
+        known = self._registry.by_key.get(key)
+        if known is None:
+            return self._add_run(key, run_input, caller, origin)
+        if run_input.resume and known.log.has_ended and origin.asked is None:
+            return self.register(with_derived_run_id(run_input), caller, structs.replace(origin, asked=known))
+        return known
 
     async def admit(self, run: Run) -> bool:
         """Decide what becomes of a run, and begin it. Return True if the store has begun it, also if it has ended."""
@@ -142,7 +147,7 @@ class Admission:
             return await self._show(run, run_input) if may_show else None
         if not run_input.resume:
             return known
-        return self._register(with_derived_run_id(run_input), caller, structs.replace(run.origin, asked=known))
+        return self.register(with_derived_run_id(run_input), caller, structs.replace(run.origin, asked=known))
 
     async def _read_instead(self, run: Run, other: Readable | RunRecord) -> None:
         """Have another run read. If this one was cancelled meanwhile, the other one is meant."""
@@ -163,11 +168,12 @@ class Admission:
 
     def stored(self, record: RunRecord) -> RemoteRun:
         """Return a stored run to read. Raises ``AppError`` RUN_NOT_FOUND if its events are no longer kept."""
-        if not record.has_events or not self._cluster.durable:
+        store = self._cluster.durable
+        if store is None or not record.has_events:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
-        return RemoteRun(self._cluster, record)
+        return RemoteRun(self._cluster, store, record)
 
-    async def _show(self, run: Run, run_input: RunAgentInput) -> ThreadSnapshot | None:
+    async def _show(self, run: Run, run_input: RunAgentInput) -> Readable | None:
         """Return the stored thread as a run, or None if it is empty and the agent may produce its first message."""
         thread = await self._cluster.store.thread(run.thread)
         if not self._only_answers and (thread is None or not thread.messages):
@@ -175,7 +181,7 @@ class Admission:
         interrupts = await self._runs.waiting(run.ctx.caller, run.key.thread_id)
         now_ms = int(self._cluster.clock.time() * 1000)
         events = snapshot_events(run_input, run.ctx.caller, thread, interrupts, now_ms)
-        return ThreadSnapshot(run.key, events, self._registry.flusher, self._log_memory)
+        return snapshot_run(run.key, events, self._registry.flusher, self._registry.quota.log_memory)
 
     async def _check_tokens(self, run: Run) -> None:
         """Check the tokens of the owner's day. A retry joins its run, and one that only cancels questions may begin."""
@@ -186,7 +192,7 @@ class Admission:
         if used.tokens >= most:
             if (known := await store.run(run.key)) is not None:
                 raise RunAlreadyStored(known)
-            raise self._quota.token_refusal(used, most, run.ctx.caller.identity)
+            raise self._registry.quota.token_refusal(used, most, run.ctx.caller.identity)
 
     # --- the thread -------------------------------------------------------------------------------------------------
 
@@ -232,39 +238,46 @@ class Admission:
     # --- the claim --------------------------------------------------------------------------------------------------
 
     async def _begin(self, run: Run) -> bool:
-        """Begin a run when its thread is free. Return False if the run has ended before.
+        """Begin a run when its thread is free.
+
+        A run that has ended meanwhile is begun as well if the thread is free or the store has it in the queue, so that
+        its messages are kept. Otherwise the result is False.
 
         Raises:
             RunAlreadyStored: the run must not be executed again; its record can be read.
             AppError: THREAD_BUSY; VALIDATION_ERROR if the thread should be empty; THREAD_NOT_FOUND if it was deleted
                 while the run waited.
         """
-        if run.turn is not None:
+        if run.turn is not None and not run.is_enqueued:
             await self._enqueue(run)
+        if run.turn is not None:
             await run.turn.wait()
         pause, deadline = FIRST_PAUSE, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
-        while not run.log.has_ended:
+        while run.input is not None:
             if (other := await self._try_to_begin(run)) is None:
                 return True
             if not other.is_open:
                 raise AppError(ErrorCode.THREAD_BUSY, "Another run has continued this thread.")
-            is_local, is_late = other.replica == self._cluster.replica, asyncio.get_running_loop().time() > deadline
-            if (run.origin.on_busy is OnBusy.REJECT and not is_local) or (is_late and not run.is_enqueued):
+            if run.log.has_ended and not run.is_enqueued:
+                break
+            is_late = not run.is_enqueued and asyncio.get_running_loop().time() > deadline
+            if is_late or (other.replica != self._cluster.replica and not await self._may_wait_for(run, other)):
                 raise thread_busy()
-            if not is_local:
-                await self._wait_for(run, other)
             await self._cluster.thread_ends.wait(run.thread, pause)
             pause = min(2 * pause, LONGEST_PAUSE)
         return False
 
-    async def _wait_for(self, run: Run, other: RunRecord) -> None:
+    async def _may_wait_for(self, run: Run, other: RunRecord) -> bool:
         """Wait in the store for a run of another replica, or cancel it and those that wait for it."""
+        if run.log.has_ended:
+            return True
         if run.origin.on_busy is OnBusy.INTERRUPT:
             await self._cluster.cancel_thread(run.thread)
-            return
-        run.predecessors[other.key.run_id] = None
-        if not run.is_enqueued:
-            await self._enqueue(run)
+        elif run.origin.on_busy is OnBusy.ENQUEUE:
+            run.predecessors[other.key.run_id] = None
+            if not run.is_enqueued:
+                await self._enqueue(run)
+        return run.origin.on_busy is not OnBusy.REJECT
 
     async def _enqueue(self, run: Run) -> None:
         async with self._cluster.enqueuing:
@@ -278,27 +291,16 @@ class Admission:
 
     async def _begin_ended(self, run: Run) -> bool:
         """Begin a run that has ended before its turn, so that its messages are kept and all replicas list it."""
-        pause, deadline = FIRST_PAUSE, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
-        while run.input is not None:
-            try:
-                if await self._try_to_begin(run) is None:
-                    return True
-                if not run.is_enqueued:
-                    break
-                deadline = asyncio.get_running_loop().time() + GIVE_UP_SECONDS
-            except RunAlreadyStored as error:
-                await self._read_instead(run, error.record)
-                return False
-            except StoreUnavailable as error:
-                logger.warning("store unavailable %s", format_fields({"run": run.key.run_id, "error": error}))
-                if asyncio.get_running_loop().time() > deadline:
-                    break
-            except Exception as error:
-                facts = format_fields({"run": run.key.run_id, "error": error})
-                logger.warning("ended run not stored %s", facts, exc_info=not isinstance(error, AppError))
-                break
-            await self._cluster.thread_ends.wait(run.thread, pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+        if run.input is None:
+            return False
+        try:
+            return await wait_for_store(partial(self._begin, run), run.key.run_id)
+        except RunAlreadyStored as error:
+            await self._read_instead(run, error.record)
+        except Exception as error:
+            facts = format_fields({"run": run.key.run_id, "error": error})
+            is_known = isinstance(error, AppError | StoreUnavailable)
+            logger.warning("ended run not stored %s", facts, exc_info=not is_known)
         return False
 
     async def _try_to_begin(self, run: Run) -> RunRecord | None:

@@ -18,12 +18,11 @@ from ag_ui.core import (
 
 from agui_container.ports import RunContext, RunInterrupted
 from agui_container.ports.records import RunKey
-from agui_container.protocol.app_request import AppRequest
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, run_error, shutting_down
-from agui_container.run.event_log import EventLog, LocalSubscription
-from agui_container.run.subscription import OnClose, Subscription
-from agui_container.run.terminal_events import describe_failure, start_event
+from agui_container.protocol.parser import AppRequest
+from agui_container.run.endings import describe_failure, start_event
+from agui_container.run.event_log import EventLog, SingleReaderRun
 
 logger = logging.getLogger(__name__)
 
@@ -36,8 +35,8 @@ async def no_server(request: AppRequest, _input: RunAgentInput, _ctx: RunContext
     return {"error": f"Unknown server: {request.server[:64]}"}
 
 
-class AppRun:
-    """Implements ``Readable`` for one reader. ``task`` ends with the request."""
+class AppRun(SingleReaderRun):
+    """A request that is being answered. ``task`` ends with it."""
 
     def __init__(
         self,
@@ -46,22 +45,16 @@ class AppRun:
         log: EventLog,
         now_ms: Callable[[], int],
     ) -> None:
-        self.key = RunKey(ctx.caller.owner, ctx.thread_id, ctx.run_id)
-        self.log = log
+        super().__init__(RunKey(ctx.caller.owner, ctx.thread_id, ctx.run_id), log)
         self._ctx = ctx
         self._now_ms = now_ms
         self._append(start_event(self.key, None, now_ms()))
         self.task = asyncio.create_task(self._run(answer), name="app request")
         self.task.add_done_callback(self._end)
 
-    def subscribe(self, after: int = 0, on_close: OnClose | None = None) -> LocalSubscription:
-        def close(subscription: Subscription, may_stay_unread: bool) -> None:  # noqa: FBT001 - as OnClose
-            self.task.cancel()
-            self.task.add_done_callback(lambda _: self.log.discard())
-            if on_close is not None:
-                on_close(subscription, may_stay_unread)
-
-        return LocalSubscription(self, self.log, after, close)
+    def leave(self) -> None:
+        self.task.cancel()
+        self.task.add_done_callback(lambda _: self.log.discard())
 
     async def _run(self, answer: Callable[[], Awaitable[Mapping[str, object]]]) -> RunFinishedEvent | RunErrorEvent:
         """Return the last event."""

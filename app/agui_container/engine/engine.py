@@ -17,31 +17,37 @@ from agui_container.engine.admission import Admission
 from agui_container.engine.app_run import AnswerApp, AppRun, no_server
 from agui_container.engine.files import Files
 from agui_container.engine.finder import RunFinder
-from agui_container.engine.health import Health
-from agui_container.engine.loop_monitor import LoopMonitor
-from agui_container.engine.open_readers import OpenReaders
+from agui_container.engine.health import Health, LoopMonitor
 from agui_container.engine.quota import Limit, Quota
-from agui_container.engine.registry import RunRegistry
-from agui_container.engine.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
-from agui_container.engine.run_services import RunServices
+from agui_container.engine.registry import OpenReaders, RunRegistry
+from agui_container.engine.repeated_inputs import check_same_messages, fingerprint_of
 from agui_container.engine.threads import ThreadCommands
-from agui_container.ports import LOG_FIELDS, Agent, Caller, Clock, RunContext, RunState, ThreadCleanup, Tool
+from agui_container.ports import LOG_FIELDS, Agent, Caller, Item, RunContext, RunState, ThreadCleanup, Tool
 from agui_container.ports.files import FileStore
 from agui_container.ports.records import RunKey, RunRecord
-from agui_container.protocol.app_request import AppRequest, read_app_request
 from agui_container.protocol.errors import AppError, shutting_down
+from agui_container.protocol.parser import AppRequest, read_app_request
 from agui_container.replicas.leases import Leases
 from agui_container.run.cluster import Cluster
-from agui_container.run.event_log import EventLog, LogMemory
+from agui_container.run.endings import describe_failure
+from agui_container.run.event_log import EventLog
 from agui_container.run.life import RunPhase
 from agui_container.run.pipeline import EventPipeline
 from agui_container.run.policy import NO_CONDITION, OnBusy, Policy, ThreadCondition
 from agui_container.run.recorder import RunRecorder
 from agui_container.run.run import Run, RunOrigin
 from agui_container.run.subscription import Readable, Subscription
-from agui_container.run.terminal_events import describe_failure
-from agui_container.telemetry import Readings, observe_engine
-from agui_container.threads import offload_if_large
+from agui_container.telemetry.instruments import (
+    EVENTS,
+    LIMIT_USE,
+    OPEN_RUNS,
+    QUEUED_RUNS,
+    READER_LAG,
+    READERS,
+    Readings,
+    observe_engine,
+)
+from agui_container.threads import LoopBridge, offload_if_large
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +77,6 @@ class Engine:
         self,
         agent: Agent,
         policy: Policy,
-        clock: Clock,
         cluster: Cluster,
         *,
         tools: Mapping[str, Tool],
@@ -86,7 +91,7 @@ class Engine:
         answer_app: AnswerApp = no_server,
     ) -> None:
         self.capabilities = capabilities
-        self.health = Health(clock, has_other_work)
+        self.health = Health(cluster.clock, has_other_work)
         self.cluster = cluster
         self.new_id = new_id
         self.describe_failure: Callable[[BaseException], AppError] = describe_failure
@@ -96,33 +101,24 @@ class Engine:
         self._closing: asyncio.Task[None] | None = None
         self._name_of = name_of
         self._policy = policy
-        self.clock = clock
+        self.clock = cluster.clock
         self._tools = tools
-        self.quota = Quota(policy.limits, policy.identity_limits, clock)
-        self._log_memory = LogMemory(
-            policy.limits.run_bytes,
-            policy.limits.all_bytes,
-            partial(self.quota.refusal, Limit.LOG_BYTES, policy.limits.all_bytes),
-        )
+        self.quota = Quota(policy.limits, policy.identity_limits, cluster.clock)
         self.registry = RunRegistry(policy.limits, self.quota, self.health)
         self.readers = OpenReaders(self.registry)
-        self.leases = Leases(cluster, self.registry.by_key, self.registry.release_unread)
-        self.runs = RunFinder(self.registry, cluster, clock, self._cancel_questions)
-        self.files = Files(files, cluster.store, clock, new_id)
+        self.leases = (
+            None
+            if (store := cluster.durable) is None
+            else Leases(cluster, store, self.registry.by_key, self.registry.release_unread)
+        )
+        """Leases of the runs in a durable store."""
+        self.runs = RunFinder(self.registry, cluster, self._cancel_questions)
+        self.files = Files(files, cluster.store, cluster.clock, new_id)
         self.threads = ThreadCommands(cluster, new_id, self.runs, self.files, thread_cleanup)
         self.admission = Admission(
-            agent,
-            cluster,
-            self.registry,
-            self.runs,
-            self.readers,
-            self._log_memory,
-            self.quota,
-            self._find_or_register,
-            only_answers=only_answers,
+            agent, cluster, self.registry, self.runs, self.readers, self._add_run, only_answers=only_answers
         )
-        self._draining = False
-        self._drain_callbacks: list[Callable[[], None]] = []
+        self.is_draining = False
         self._opening = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -146,7 +142,7 @@ class Engine:
         """
         if (request := read_app_request(run_input)) is not None:
             return self.readers.open(self._run_app(request, run_input, caller), 0)
-        return self.readers.open(self._find_or_register(run_input, caller, RunOrigin(size, condition)), 0)
+        return self.readers.open(self.admission.register(run_input, caller, RunOrigin(size, condition)), 0)
 
     async def admit(
         self, run_input: RunAgentInput, caller: Caller, size: int = 0, condition: ThreadCondition = NO_CONDITION
@@ -157,7 +153,7 @@ class Engine:
             AppError: as ``start``; THREAD_BUSY, RATE_LIMIT_EXCEEDED, STORE_UNAVAILABLE; RUN_NOT_FOUND for a retry after
                 the run's events were removed; VALIDATION_ERROR for other messages than those of the run with these ids.
         """
-        known = self.registry.get(RunKey(caller.owner, run_input.thread_id, run_input.run_id))
+        known = self.registry.by_key.get(RunKey(caller.owner, run_input.thread_id, run_input.run_id))
         subscription = self.start(run_input, caller, size, condition)
         try:
             while isinstance(run := subscription.run, Run) and (other := await run.life.wait_settled()) is not None:
@@ -171,14 +167,8 @@ class Engine:
             raise
         return subscription
 
-    def _find_or_register(self, run_input: RunAgentInput, caller: Caller, origin: RunOrigin) -> Run:
-        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-        known = self.registry.get(key)
-        if known is not None and run_input.resume and known.log.has_ended and origin.asked is None:
-            return self._find_or_register(with_derived_run_id(run_input), caller, replace(origin, asked=known))
-        if known is not None:
-            return known
-        if self._draining:
+    def _add_run(self, key: RunKey, run_input: RunAgentInput, caller: Caller, origin: RunOrigin) -> Run:
+        if self.is_draining:
             raise shutting_down()
         run = self._run(key, run_input, caller, replace(origin, on_busy=self.busy_choice(run_input)))
         self.registry.add(run, self._live(run))
@@ -189,15 +179,15 @@ class Engine:
         LOG_FIELDS.set(run.ctx.log_fields)
         try:
             is_stored = await self.admission.admit(run) and await run.recorder.write(run.log, run.lose)
-            if is_stored and self.cluster.durable:
+            if is_stored and self.cluster.durable is not None:
                 run.life.enter(RunPhase.STORED)
         finally:
             self.registry.end_life(run)
 
     def _run_app(self, request: AppRequest, run_input: RunAgentInput, caller: Caller) -> AppRun:
-        if self._draining:
+        if self.is_draining:
             raise shutting_down()
-        log = EventLog(run_input.run_id, self._log_memory, self.registry.flusher)
+        log = EventLog(run_input.run_id, self.quota.log_memory, self.registry.flusher)
         ctx = RunContext(
             thread_id=run_input.thread_id,
             run_id=run_input.run_id,
@@ -218,8 +208,8 @@ class Engine:
 
     def _run(self, key: RunKey, run_input: RunAgentInput, caller: Caller, origin: RunOrigin) -> Run:
         recorder = RunRecorder(self.cluster, key)
-        on_flush = recorder.notify if self.cluster.durable else None
-        log = EventLog(key.run_id, self._log_memory, self.registry.flusher, on_flush)
+        on_flush = None if self.cluster.durable is None else recorder.notify
+        log = EventLog(key.run_id, self.quota.log_memory, self.registry.flusher, on_flush)
         pipeline = EventPipeline(self.new_id, log)
         services = RunServices(pipeline, log, self.registry)
         ctx = RunContext(
@@ -290,40 +280,31 @@ class Engine:
 
     async def _open(self) -> None:
         await self.cluster.open()
-        if self.cluster.durable:
+        if self.leases is not None:
             self._tasks.append(asyncio.create_task(self.leases.run(), name="leases"))
-        monitor = LoopMonitor(self.health, self.registry)
+        monitor = LoopMonitor(self.health, self.registry.open_run_ids)
         self._tasks.append(asyncio.create_task(monitor.run(), name="loop monitor"))
         self.health.start()
         observe_engine(self)
 
     def readings(self) -> Readings:
         """Count for metrics. Any thread may ask, so nothing iterates over what the event loop may change meanwhile."""
-        return Readings(
-            open_runs=self.registry.open_count,
-            queued_runs=self.registry.queued_count,
-            readers=self.readers.open_count,
-            reader_lag=self.readers.longest_lag,
-            events=self.registry.flusher.event_count,
-            limits={Limit.RUNS: self.quota.open_runs, Limit.LOG_BYTES: self._log_memory.used},
-        )
-
-    @property
-    def is_draining(self) -> bool:
-        return self._draining
-
-    def call_on_drain(self, callback: Callable[[], None]) -> None:
-        self._drain_callbacks.append(callback)
+        return {
+            OPEN_RUNS.name: {"": self.registry.open_count},
+            QUEUED_RUNS.name: {"": self.registry.queued_count},
+            READERS.name: {"": self.readers.open_count},
+            READER_LAG.name: {"": self.readers.longest_lag},
+            EVENTS.name: {"": self.registry.flusher.event_count},
+            LIMIT_USE.name: {Limit.RUNS: self.quota.open_runs, Limit.LOG_BYTES: self.quota.log_memory.used},
+        }
 
     def is_serving(self) -> bool:
-        return self.health.ready and not self._draining
+        return self.health.ready and not self.is_draining
 
     async def drain(self, grace: float) -> None:
         """Refuse new runs and end the open ones after ``grace`` seconds. Does nothing when called again."""
-        if not self._draining:
-            self._draining = True
-            for callback in self._drain_callbacks:
-                callback()
+        if not self.is_draining:
+            self.is_draining = True
             await self.registry.drain(grace, lambda: self.describe_failure(shutting_down()))
 
     async def wait_for_readers(self, seconds: float) -> None:
@@ -346,6 +327,41 @@ class Engine:
         await self.registry.stop_recorders(0)
         await self.close_parts()
         await close_all([self.cluster.aclose], CLOSE_SECONDS)
+
+
+class RunServices:
+    """Functions of a run's context: events, state, background work and turns. Any thread may call them.
+
+    One object per run takes less memory than one closure per function.
+    """
+
+    __slots__ = ("_bridge", "_log", "_pipeline", "_registry")
+
+    def __init__(self, pipeline: EventPipeline, log: EventLog, registry: RunRegistry) -> None:
+        self._pipeline = pipeline
+        self._log = log
+        self._registry = registry
+        self._bridge = LoopBridge(pipeline.submit_from_tool)
+
+    def emit(self, item: Item) -> None:
+        self._bridge.emit(item)
+
+    def state(self) -> object:
+        return self._bridge.call(self._pipeline.state.value)
+
+    def background(self, work: Awaitable[object]) -> None:
+        """Run work that may outlive the run. The run's last state can be read until the work is done."""
+        self._bridge.call(lambda: self._start_background(work))
+
+    def _start_background(self, work: Awaitable[object]) -> None:
+        self._pipeline.acquire_state()
+        self._registry.background(work, self._pipeline.release_state)
+
+    async def yield_turn(self) -> None:
+        await self._registry.scheduler.yield_turn(self._log)
+
+    def has_ended(self) -> bool:
+        return self._log.has_ended
 
 
 async def close_all(closers: Iterable[Callable[[], Awaitable[None]]], seconds: float) -> None:

@@ -17,15 +17,16 @@ from contextlib import suppress
 from io import BytesIO
 from typing import BinaryIO
 
-from ag_ui.core import Message, ToolMessage, UserMessage
-from pydantic import TypeAdapter
+from ag_ui.core import ToolMessage, UserMessage
 
+from agui_container.engine.views import View
 from agui_container.ports import Caller, Clock
 from agui_container.ports.files import PROVIDER, File, FileHead, FileStore, handle_of
 from agui_container.ports.records import ThreadDelta, ThreadKey
 from agui_container.ports.store import Store, store_errors_as_app_errors
-from agui_container.protocol.content_parts import plain_base64
+from agui_container.protocol.client_input import plain_base64
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.parser import MESSAGE
 from agui_core.commands import FileCommand, FilesDelete, FilesGet, FilesPut
 
 KEPT_SECONDS = 30 * 24 * 3600.0
@@ -44,11 +45,6 @@ MAX_NAME = 200
 
 PIECE = 400_000
 """Characters of base64 that are decoded at a time: a multiple of 4."""
-
-View = dict[str, object]
-"""JSON object of an answer."""
-
-MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)
 
 
 def file_not_found() -> AppError:

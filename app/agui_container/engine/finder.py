@@ -9,14 +9,14 @@ from ag_ui.core import Interrupt, RunAgentInput
 
 from agui_container.engine.registry import RunRegistry
 from agui_container.engine.repeated_inputs import interrupts_of, is_answer, is_derived_run
-from agui_container.engine.views import View, run_view, stored_run_view
-from agui_container.ports import Caller, Clock
+from agui_container.engine.views import View, run_view
+from agui_container.ports import Caller
 from agui_container.ports.records import RunKey, RunRecord, RunStatus, ThreadKey
-from agui_container.ports.store import PAGE, RunQuery, store_errors_as_app_errors
+from agui_container.ports.store import PAGE, DurableStore, RunQuery, store_errors_as_app_errors
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.cluster import Cluster
+from agui_container.run.endings import CancelReason
 from agui_container.run.life import RunPhase
-from agui_container.run.outcome import CancelReason
 from agui_container.run.questions import open_questions
 from agui_container.run.run import Run
 
@@ -28,13 +28,12 @@ class RunFinder:
         self,
         registry: RunRegistry,
         cluster: Cluster,
-        clock: Clock,
         cancel_questions: Callable[[Caller, str, Sequence[Interrupt]], Awaitable[None]],
     ) -> None:
         self._cancel_questions = cancel_questions
         self._registry = registry
         self._cluster = cluster
-        self._clock = clock
+        self._clock = cluster.clock
 
     def find_local(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run | None:
         """Return the run if it is in this process.
@@ -45,10 +44,10 @@ class RunFinder:
             return None if thread_id is None else self._latest(ThreadKey(caller.owner, thread_id))
         if thread_id is None:
             return next(self._registry.newest_first(caller.owner, run_id=run_id), None)
-        return self._registry.get(RunKey(caller.owner, thread_id, run_id))
+        return self._registry.by_key.get(RunKey(caller.owner, thread_id, run_id))
 
     def _latest(self, thread: ThreadKey) -> Run | None:
-        for run in self._registry.queue(*thread):
+        for run in self._registry.open_queue(thread):
             return run
         if self._cluster.durable:
             return None  # the thread's latest run may be another replica's
@@ -58,31 +57,16 @@ class RunFinder:
     async def find_stored(self, caller: Caller, thread_id: str | None, run_id: str | None) -> RunRecord:
         """Find a run, also if its events were removed. Raises ``AppError`` RUN_NOT_FOUND, STORE_UNAVAILABLE."""
         record = None
-        if self._cluster.durable:
+        if (store := self._cluster.durable) is not None:
             with store_errors_as_app_errors():
-                record = await self._record(caller.owner, thread_id, run_id)
+                record = await _find_record(store, caller.owner, thread_id, run_id)
         if record is None:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "There is no such run, or it is no longer kept.")
         return record
 
-    async def _record(self, owner: str, thread_id: str | None, run_id: str | None) -> RunRecord | None:
-        """Return a stored run. Without ``run_id``, return the active run of a thread, or else the newest one."""
-        store = self._cluster.store
-        if thread_id is not None and run_id is not None:
-            return await store.run(RunKey(owner, thread_id, run_id))
-        if thread_id is None and run_id is None:
-            return None
-        if run_id is None:
-            found = (await store.runs(RunQuery(owner, thread_id, is_open=True))).items
-            if active := next((run for run in reversed(found) if run.status is RunStatus.RUNNING), None):
-                return active
-        found = (await store.runs(RunQuery(owner, thread_id, run_id), limit=1)).items
-        return found[0] if found else None
-
     async def find(self, caller: Caller, thread_id: str | None, run_id: str | None) -> View:
         """Return the view of a run, by its id, or of a thread's active or latest run. Raises as ``find_stored``."""
-        now, run = self._clock.time(), await self.find_any(caller, thread_id, run_id)
-        return run_view(run, now) if isinstance(run, Run) else stored_run_view(run, now)
+        return run_view(await self.find_any(caller, thread_id, run_id), self._clock.time())
 
     async def find_any(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run | RunRecord:
         """Return the run of this process, or its record. Raises as ``find_stored``.
@@ -99,7 +83,7 @@ class RunFinder:
             if run is None:
                 raise
             return run
-        own = self._registry.get(record.key) if record.replica == self._cluster.replica else None
+        own = self._registry.by_key.get(record.key) if record.replica == self._cluster.replica else None
         if own is not None:
             return own
         return record if run is None or record.is_open or record.key == run.key else run
@@ -123,8 +107,10 @@ class RunFinder:
             return ()
         if isinstance(run, Run):
             return interrupts_of(run.log.batch(len(run.log) - 1, len(run.log)).data[-1])
+        if (store := self._cluster.durable) is None:
+            return ()
         with store_errors_as_app_errors():
-            events = await self._cluster.store.envelopes(run.key, run.last_seq - 1)
+            events = await store.envelopes(run.key, run.last_seq - 1)
         return interrupts_of(events[-1].data) if events else ()
 
     async def continues(self, answers: RunAgentInput, asked: Run | RunRecord, caller: Caller) -> bool:
@@ -141,7 +127,7 @@ class RunFinder:
 
     def is_unclaimed(self, run: Run) -> bool:
         """Return True if the store may have another run with these ids, or another active one on the thread."""
-        return self._cluster.durable and not run.life.has_begun
+        return self._cluster.durable is not None and not run.life.has_begun
 
     async def cancel(self, caller: Caller, thread_id: str | None, run_id: str | None) -> View:
         """Cancel a run on any replica, also one that is being admitted. Return its view.
@@ -156,15 +142,14 @@ class RunFinder:
             return view
         if isinstance(run, Run):
             run.cancel(CancelReason.CALLER)
-            return run_view(run, self._clock.time())
-        if run.is_open:
+        elif run.is_open:
             with store_errors_as_app_errors():
                 await self._cluster.cancel(run)
-        return stored_run_view(run, self._clock.time())
+        return run_view(run, self._clock.time())
 
     def _admitting(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run | None:
         """Return the run that is being admitted on a thread without open runs, for a cancel without a run id."""
-        if run_id is not None or thread_id is None or self._registry.queue(caller.owner, thread_id):
+        if run_id is not None or thread_id is None or self._registry.open_queue(ThreadKey(caller.owner, thread_id)):
             return None
         runs = self._registry.newest_first(caller.owner, thread_id)
         return next((run for run in runs if run.life.phase is RunPhase.ADMITTING), None)
@@ -178,9 +163,7 @@ class RunFinder:
         if not waiting:
             return None
         await self._cancel_questions(caller, run.key.thread_id, waiting)
-        now = self._clock.time()
-        view = run_view(run, now) if isinstance(run, Run) else stored_run_view(run, now)
-        return {**view, "status": RunStatus.CANCELLED.value}
+        return {**run_view(run, self._clock.time()), "status": RunStatus.CANCELLED.value}
 
     async def cancel_all(self, caller: Caller, thread_id: str) -> bool:
         """Cancel the open runs of a thread on all replicas, the waiting ones first. Return False if there are none."""
@@ -189,7 +172,7 @@ class RunFinder:
         for run in local:
             run.cancel(CancelReason.CALLER)
         is_open = bool(local) or self._registry.is_storing(thread)
-        return await self._cluster.cancel_thread(thread) or is_open if self._cluster.durable else is_open
+        return await self._cluster.cancel_thread(thread) or is_open
 
     def forget_thread(self, thread: ThreadKey) -> None:
         """Their ids may be used again."""
@@ -205,13 +188,13 @@ class RunFinder:
         """
         now = self._clock.time()
         local = list(self._recent_runs(caller.owner))
-        if not self._cluster.durable:
+        if (store := self._cluster.durable) is None:
             return [run_view(run, now) for run in local]
         with store_errors_as_app_errors():
-            stored = {record.key: record async for record in self._recent_records(caller.owner)}
+            stored = {record.key: record async for record in _recent_records(store, caller.owner)}
         by_key = {run.key: run for run in local if run.key not in stored or not self.is_unclaimed(run)}
         runs: Sequence[Run | RunRecord] = sorted((stored | by_key).values(), key=lambda it: it.started_at, reverse=True)
-        return [run_view(it, now) if isinstance(it, Run) else stored_run_view(it, now) for it in runs]
+        return [run_view(it, now) for it in runs]
 
     def _recent_runs(self, owner: str) -> Iterator[Run]:
         ended = 0
@@ -220,15 +203,30 @@ class RunFinder:
             if not run.log.has_ended or ended <= PAGE:
                 yield run
 
-    async def _recent_records(self, owner: str) -> AsyncIterator[RunRecord]:
-        """Iterate one page of stored runs and all active ones. A run may come twice."""
-        store, page = self._cluster.store, None
-        for record in (await store.runs(RunQuery(owner))).items:
+
+async def _find_record(store: DurableStore, owner: str, thread_id: str | None, run_id: str | None) -> RunRecord | None:
+    """Return a stored run. Without ``run_id``, return the active run of a thread, or else the newest one."""
+    if thread_id is not None and run_id is not None:
+        return await store.run(RunKey(owner, thread_id, run_id))
+    if thread_id is None and run_id is None:
+        return None
+    if run_id is None:
+        found = (await store.runs(RunQuery(owner, thread_id, is_open=True))).items
+        if active := next((run for run in reversed(found) if run.status is RunStatus.RUNNING), None):
+            return active
+    found = (await store.runs(RunQuery(owner, thread_id, run_id), limit=1)).items
+    return found[0] if found else None
+
+
+async def _recent_records(store: DurableStore, owner: str) -> AsyncIterator[RunRecord]:
+    """Iterate one page of stored runs and all active ones. A run may come twice."""
+    page = None
+    for record in (await store.runs(RunQuery(owner))).items:
+        yield record
+    while True:
+        active = await store.runs(RunQuery(owner, is_open=True), page=page)
+        for record in active.items:
             yield record
-        while True:
-            active = await store.runs(RunQuery(owner, is_open=True), page=page)
-            for record in active.items:
-                yield record
-            page = active.next
-            if page is None:
-                return
+        page = active.next
+        if page is None:
+            return

@@ -12,12 +12,14 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 
 from agui_container.ports import Clock
 from agui_container.ports.records import DayTokens
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.run.event_log import LogMemory
 from agui_container.run.policy import CapacityLimits, IdentityLimits
-from agui_container.telemetry import RefusalLog
+from agui_container.telemetry.limits import RefusalLog
 
 MINUTE = 60.0
 
@@ -40,6 +42,8 @@ class Quota:
         self._identity_limits = identity_limits
         self._clock = clock
         self._refusal_log = RefusalLog(clock.time)
+        refuse = partial(self.refusal, Limit.LOG_BYTES, limits.all_bytes)
+        self.log_memory = LogMemory(limits.run_bytes, limits.all_bytes, refuse)
         self.open_runs = 0
         self._open_of = Counter[str]()
         self._begun_of = Counter[str]()

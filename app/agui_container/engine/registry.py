@@ -1,4 +1,4 @@
-"""Registry of the runs of one process: open runs by thread, ended runs that can still be read, and their tasks.
+"""Registry of one process: open runs by thread, ended runs that can still be read, their tasks, and open readers.
 
 Rule: at most one run of a thread is active; the others are queued in the order in which they came. Every task is owned
 here and awaited in ``drain``. Memory is bounded (``CapacityLimits``). Only ended runs without readers are removed to
@@ -6,22 +6,22 @@ stay within the limits.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
-from itertools import islice
 
 from agui_container.engine.health import Health
 from agui_container.engine.quota import Quota
 from agui_container.ports.records import RunKey, ThreadKey
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.run.endings import CancelReason, start_failed_error
 from agui_container.run.event_log import Flusher
 from agui_container.run.fairness import FairScheduler
 from agui_container.run.life import RunPhase
-from agui_container.run.outcome import CancelReason
 from agui_container.run.policy import CapacityLimits
 from agui_container.run.run import Run
-from agui_container.run.terminal_events import start_failed_error
-from agui_container.telemetry import make_exporter
+from agui_container.run.subscription import Readable, Subscription
+from agui_container.telemetry.export import make_exporter
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class RunRegistry:
         self.flusher = Flusher()
         self.scheduler = FairScheduler()
         self._limits = limits
-        self._quota = quota
+        self.quota = quota
         self._health = health
         self.queues: dict[ThreadKey, list[Run]] = {}
         """Runs by thread: the active one, then those that wait for it. A run that has ended while it waited stays,
@@ -60,15 +60,12 @@ class RunRegistry:
 
     # --- look-up ---
 
-    def get(self, key: RunKey) -> Run | None:
-        return self.by_key.get(key)
-
     def is_storing(self, thread: ThreadKey) -> bool:
         """Return True if a run of a thread is not stored to its end."""
         return any(run.thread == thread for run in self.lives)
 
-    def open_run_ids(self, limit: int) -> list[str]:
-        return [run.key.run_id for run in islice((run for run in self.lives if not run.log.has_ended), limit)]
+    def open_run_ids(self) -> list[str]:
+        return [run.key.run_id for run in self.lives if not run.log.has_ended]
 
     @property
     def open_count(self) -> int:
@@ -79,11 +76,8 @@ class RunRegistry:
         """Number of open runs that wait for another run on their thread. Any thread may ask."""
         return max(0, self.open_count - len(self.queues))
 
-    def queue(self, owner: str, thread_id: str) -> tuple[Run, ...]:
-        """Return the open runs of a thread: the active one, then the queued ones in order."""
-        return self.open_queue(ThreadKey(owner, thread_id))
-
     def open_queue(self, thread: ThreadKey) -> tuple[Run, ...]:
+        """Return the open runs of a thread: the active one, then the queued ones in order."""
         queue = self.queues.get(thread)
         return tuple([run for run in queue if not run.log.has_ended]) if queue else ()
 
@@ -116,7 +110,7 @@ class RunRegistry:
         """
         if len(self.queues.get(run.thread, ())) - len(to_cancel) > self._limits.queued_runs:
             raise AppError(ErrorCode.THREAD_BUSY, "Too many runs are waiting on this thread.")
-        self._quota.take(run.ctx.caller.identity, [other.ctx.caller.identity for other in to_cancel])
+        self.quota.take(run.ctx.caller.identity, [other.ctx.caller.identity for other in to_cancel])
         for other in reversed(to_cancel):
             other.cancel(CancelReason.NEW_RUN)
         queue = self.queues.setdefault(run.thread, [])
@@ -135,7 +129,7 @@ class RunRegistry:
         """
         queue = self.queues.get(run.thread, [])
         if run in queue:
-            self._quota.release(run.ctx.caller.identity)
+            self.quota.release(run.ctx.caller.identity)
             if run is queue[0] or run.life.is_dropped:
                 self._leave_queue(run)
         if run.life.is_dropped:
@@ -248,11 +242,69 @@ class RunRegistry:
         for run in self.open_runs():
             run.refuse(make_error())
         for run in self.lives:
-            run.recorder.drop_backlog(make_error())
+            run.recorder.is_stopping = True
         for task in self.tasks:
             task.cancel()
         await wait_in_turns(self.tasks, UNWIND_SECONDS)
         await wait_in_turns(self.lives.values(), UNWIND_SECONDS)
+
+
+class OpenReaders:
+    """The open subscriptions of one process.
+
+    Every subscription is opened here, so that the run knows its readers, a shutdown waits for those that read the end
+    of a run, and metrics count all.
+    """
+
+    def __init__(self, registry: RunRegistry) -> None:
+        self._registry = registry
+        self._open: dict[Subscription, None] = {}
+        self._one_closed: asyncio.Event | None = None
+        """None while no task waits for it."""
+
+    @property
+    def open_count(self) -> int:
+        return len(self._open)
+
+    @property
+    def longest_lag(self) -> int:
+        """Number of events that the slowest reader of this process's runs has not been given. Any thread may ask."""
+        return max((subscription.lag for subscription in list(self._open)), default=0)
+
+    def open(self, run: Readable, after: int) -> Subscription:
+        """Read the events of a run after ``seq`` ``after``. Raises ``AppError`` VALIDATION_ERROR if that is ahead."""
+        if after > len(run.log):
+            raise AppError(ErrorCode.VALIDATION_ERROR, "after: is ahead of the last event of the run.")
+        if isinstance(run, Run):
+            run.readers.enter()
+        subscription = run.subscribe(after, self._on_close)
+        self._open[subscription] = None
+        return subscription
+
+    def _on_close(self, subscription: Subscription, may_stay_unread: bool) -> None:  # noqa: FBT001 - as OnClose
+        del self._open[subscription]
+        if isinstance(run := subscription.run, Run):
+            run.readers.leave(may_stay_unread=may_stay_unread)
+            self._registry.release_unread(run)
+        if self._one_closed is not None:
+            self._one_closed.set()
+            self._one_closed = None
+
+    async def wait_for_close(self, deadline: float) -> None:
+        self._one_closed = closed = self._one_closed or asyncio.Event()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                await closed.wait()
+
+    async def wait_all_closed(self, seconds: float) -> None:
+        """Wait as long as readers close within ``seconds``, which are counted in turns as in ``RunRegistry.drain``."""
+        loop, turns = asyncio.get_running_loop(), seconds / TURN_SECONDS
+        while turns > 0 and (count := self._count_at_end()):
+            await self.wait_for_close(loop.time() + TURN_SECONDS)
+            turns -= self._count_at_end() == count
+
+    def _count_at_end(self) -> int:
+        return sum(subscription.run.log.has_ended for subscription in self._open)
 
 
 async def wait_in_turns(tasks: Collection[asyncio.Task[None]], seconds: float) -> None:

@@ -22,9 +22,8 @@ from agui_container.ports import Caller
 from agui_container.ports.records import RunKey, ThreadDelta
 from agui_container.protocol.encoder import MAX_EVENT_BYTES, encode
 from agui_container.protocol.errors import AppError, ErrorCode, run_error
-from agui_container.run.event_log import EventLog, Flusher, LocalSubscription, LogMemory
-from agui_container.run.subscription import OnClose, Subscription
-from agui_container.run.terminal_events import start_event
+from agui_container.run.endings import start_event
+from agui_container.run.event_log import EventLog, Flusher, LogMemory, SingleReaderRun
 
 SNAPSHOT_OVERHEAD = 100
 """Bytes of a snapshot event besides its content, at most."""
@@ -42,23 +41,13 @@ def is_connect(run_input: RunAgentInput) -> bool:
     return not (isinstance(forwarded, dict) and any(forwarded.get(name) for name in RUN_PROPS))
 
 
-class ThreadSnapshot:
-    """A stored thread as a run that has ended. Implements ``Readable`` for one reader."""
-
-    def __init__(self, key: RunKey, events: Sequence[EncodedEvent], flusher: Flusher, memory: LogMemory) -> None:
-        self.key = key
-        self.log = EventLog(key.run_id, memory, flusher)
-        for event_type, data in events:
-            self.log.append(event_type, data)
-        self.log.end()
-
-    def subscribe(self, after: int = 0, on_close: OnClose | None = None) -> LocalSubscription:
-        def close(subscription: Subscription, may_stay_unread: bool) -> None:  # noqa: FBT001 - as OnClose
-            self.log.discard()
-            if on_close is not None:
-                on_close(subscription, may_stay_unread)
-
-        return LocalSubscription(self, self.log, after, close)
+def snapshot_run(key: RunKey, events: Sequence[EncodedEvent], flusher: Flusher, memory: LogMemory) -> SingleReaderRun:
+    """Return a stored thread as a run that has ended."""
+    log = EventLog(key.run_id, memory, flusher)
+    for event_type, data in events:
+        log.append(event_type, data)
+    log.end()
+    return SingleReaderRun(key, log)
 
 
 def snapshot_events(

@@ -154,11 +154,6 @@ class ThreadCommands:
         with store_errors_as_app_errors():
             return await self._changes(ThreadKey(caller.owner, thread_id), since, messages=messages, notes=notes)
 
-    async def has_messages(self, caller: Caller, thread_id: str) -> bool:
-        with store_errors_as_app_errors():
-            page = await self._cluster.store.messages(ThreadKey(caller.owner, thread_id), limit=1)
-        return page is not None and bool(page.items)
-
     async def last_message(self, caller: Caller, thread_id: str) -> StoredMessage | None:
         with store_errors_as_app_errors():
             page = await self._cluster.store.messages(ThreadKey(caller.owner, thread_id), limit=1)

@@ -26,42 +26,29 @@ FEEDBACK = "feedback"
 # --- runs -------------------------------------------------------------------------------------------------------------
 
 
-def run_view(run: Run, now: float) -> View:
-    view: View = {
-        "runId": run.ctx.run_id,
-        "threadId": run.ctx.thread_id,
+def run_view(run: Run | RunRecord, now: float) -> View:
+    """Return a run of this process or a stored one, whose ``tokens`` and ``readers`` are a few seconds old."""
+    readers: int | None
+    if isinstance(run, Run):
+        events, usage, readers = len(run.log), run.ctx.usage, run.readers.count()
+    else:
+        events, usage = run.last_seq, USAGE.validate_json(run.usage or b"[]")
+        readers = run.readers if run.is_open else None
+    optional: View = {
+        "readers": readers,
+        "error": None if run.error is None else from_json(run.error),
+        "endedAt": run.ended_at,
+    }
+    return {
+        "runId": run.key.run_id,
+        "threadId": run.key.thread_id,
         "status": run.status,
         "startedAt": run.started_at,
         "seconds": duration(run.started_at, run.ended_at, now),
-        "events": len(run.log),
-        "tokens": count_tokens(run.ctx.usage),
-        "readers": run.readers.count(),
+        "events": events,
+        "tokens": count_tokens(usage),
+        **without_none(optional),
     }
-    if run.error is not None:
-        view["error"] = from_json(run.error)
-    if run.ended_at is not None:
-        view["endedAt"] = run.ended_at
-    return view
-
-
-def stored_run_view(record: RunRecord, now: float) -> View:
-    """``tokens`` and ``readers`` of an active run are a few seconds old."""
-    view: View = {
-        "runId": record.key.run_id,
-        "threadId": record.key.thread_id,
-        "status": record.status,
-        "startedAt": record.started_at,
-        "seconds": duration(record.started_at, record.ended_at, now),
-        "events": record.last_seq,
-        "tokens": count_tokens(USAGE.validate_json(record.usage or b"[]")),
-    }
-    if record.is_open:
-        view["readers"] = record.readers
-    if record.error is not None:
-        view["error"] = from_json(record.error)
-    if record.ended_at is not None:
-        view["endedAt"] = record.ended_at
-    return view
 
 
 def duration(started_at: float, ended_at: float | None, now: float) -> float:

@@ -19,7 +19,7 @@ from ag_ui.core import ContentPart, TextPart
 from agui_container.log_values import format_fields
 from agui_container.ports import MediaDroppedDelta
 from agui_container.ports.files import handle_of
-from agui_container.protocol.content_parts import plain_base64
+from agui_container.protocol.client_input import plain_base64
 
 _SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "png"),

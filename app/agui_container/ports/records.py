@@ -124,12 +124,6 @@ class Claim(Struct, frozen=True):
     notes: Sequence[str] = ()
 
 
-def claimed_run(claim: Claim, now: float, status: RunStatus = RunStatus.RUNNING) -> RunRecord:
-    """Return the record of a run that has just been stored. ``now`` is the time of the store."""
-    until = now + claim.lease
-    return RunRecord(claim.key, claim.replica, until, status, claim.started_at, fingerprint=claim.fingerprint)
-
-
 class Begun(Struct, frozen=True):
     """Answer to a claim: the run is now active on the claiming replica."""
 

@@ -186,7 +186,7 @@ class NoteStore(Protocol):
 
 
 class Store(NoteStore, Protocol):
-    """Runs with their envelopes and leases, and threads with their messages and states."""
+    """Threads with their messages and states, and the runs on them. A ``DurableStore`` has their events and leases."""
 
     # --- the life of a run ---
 
@@ -208,62 +208,19 @@ class Store(NoteStore, Protocol):
             LeaseLost: the claim is that of a queued run, and the run was deleted or taken over.
         """
 
-    async def append(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
-        """Store the next envelopes, in one transaction. Envelopes that are stored already are skipped.
+    async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
+        """Store the last envelopes, the end of the run and its change of the thread, and free the thread.
+
+        All of it happens in one transaction. A repeated call changes nothing. The end of a queued run leaves the status
+        of the thread as it is. Only a ``DurableStore`` stores envelopes.
 
         Raises:
             LeaseLost: the run belongs to another replica or has ended. Nothing was stored.
             ValueError: there is a gap between the last stored ``seq`` and the first new one.
         """
 
-    async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
-        """Store the last envelopes, the end of the run and its change of the thread, and free the thread.
-
-        All of it happens in one transaction. A repeated call changes nothing. The end of a queued run leaves the status
-        of the thread as it is. Raises the same exceptions as ``append``.
-        """
-
-    async def renew(self, replica: str, lease: float, progress: Sequence[RunProgress] = ()) -> Mapping[RunKey, bool]:
-        """Renew the leases of all open runs of the replica for ``lease`` seconds, and store their progress.
-
-        Returns:
-            The open runs of the replica, each with True if its cancellation was requested. It has lost all others.
-        """
-
-    async def cancel(self, run: RunKey) -> bool:
-        """Request the cancellation of a run. Return True if the run is open. ``renew`` reports it to its replica."""
-
-    async def take_over(self, replica: str, lease: float) -> Sequence[RunRecord]:
-        """Assign up to ``PAGE`` open runs of other replicas whose lease has expired to this replica.
-
-        Of several replicas, one gets a run. Returns the records as they were before.
-        """
-
-    async def forget(self, ended_before: float, notes_until: float, *, limit: int = PAGE) -> int:
-        """Remove the envelopes of old runs, whose records stay, and expired notes.
-
-        Args:
-            ended_before: time before which the runs have ended.
-            notes_until: time up to which the notes expire.
-            limit: most runs of one call.
-
-        Returns:
-            The number of runs.
-        """
-
-    # --- reading runs ---
-
     async def run(self, key: RunKey) -> RunRecord | None:
         """Return the run with this key, or None."""
-
-    async def runs(self, query: RunQuery, *, limit: int = PAGE, page: str | None = None) -> Page[RunRecord]:
-        """Return a page of runs, the newest first. Raises ``BadToken`` if ``page`` is not a ``next`` of this list."""
-
-    async def envelopes(self, run: RunKey, after: int) -> Sequence[Envelope]:
-        """Return the envelopes after ``seq`` ``after``, in order and without gaps, within the limits of one read.
-
-        The result is empty if there are no such envelopes or they were removed.
-        """
 
     async def tokens(self, owner: str) -> DayTokens:
         """Return the tokens of the endings of this day, also those of threads that were deleted since."""
@@ -333,6 +290,54 @@ class Store(NoteStore, Protocol):
 
     async def aclose(self) -> None:
         """Close all connections. No other method is called afterwards."""
+
+
+@runtime_checkable
+class DurableStore(Store, Protocol):
+    """A store whose runs outlive the process, with their envelopes and their leases. Replicas may share it."""
+
+    async def append(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
+        """Store the next envelopes, in one transaction. Envelopes that are stored already are skipped.
+
+        Raises the same exceptions as ``finish``.
+        """
+
+    async def renew(self, replica: str, lease: float, progress: Sequence[RunProgress] = ()) -> Mapping[RunKey, bool]:
+        """Renew the leases of all open runs of the replica for ``lease`` seconds, and store their progress.
+
+        Returns:
+            The open runs of the replica, each with True if its cancellation was requested. It has lost all others.
+        """
+
+    async def cancel(self, run: RunKey) -> bool:
+        """Request the cancellation of a run. Return True if the run is open. ``renew`` reports it to its replica."""
+
+    async def take_over(self, replica: str, lease: float) -> Sequence[RunRecord]:
+        """Assign up to ``PAGE`` open runs of other replicas whose lease has expired to this replica.
+
+        Of several replicas, one gets a run. Returns the records as they were before.
+        """
+
+    async def forget(self, ended_before: float, notes_until: float, *, limit: int = PAGE) -> int:
+        """Remove the envelopes of old runs, whose records stay, and expired notes.
+
+        Args:
+            ended_before: time before which the runs have ended.
+            notes_until: time up to which the notes expire.
+            limit: most runs of one call.
+
+        Returns:
+            The number of runs.
+        """
+
+    async def runs(self, query: RunQuery, *, limit: int = PAGE, page: str | None = None) -> Page[RunRecord]:
+        """Return a page of runs, the newest first. Raises ``BadToken`` if ``page`` is not a ``next`` of this list."""
+
+    async def envelopes(self, run: RunKey, after: int) -> Sequence[Envelope]:
+        """Return the envelopes after ``seq`` ``after``, in order and without gaps, within the limits of one read.
+
+        The result is empty if there are no such envelopes or they were removed.
+        """
 
 
 @runtime_checkable

@@ -3,7 +3,7 @@
 Rule: malformed input is refused before a run exists, with one sentence that names the field. Unknown fields are kept.
 Absent optional fields get the value that absence means in AG-UI 1.0.
 
-Content parts and schemas of tools are translated by ``content_parts`` and ``client_tools``. A part of a known type with
+Content parts and schemas of tools are translated by ``client_input``. A part of a known type with
 a wrong value is refused. Unknown fields in ``forwardedProps`` are ignored, because frameworks put their own fields
 there.
 
@@ -12,18 +12,17 @@ Source: AG-UI spec 1.1, basic/run-input, basic/processing and basic/versioning.
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ag_ui.core import PROTOCOL_VERSION, Message, RunAgentInput
 from msgspec import Struct
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
 
-from agui_container.protocol.a2ui import action_messages
-from agui_container.protocol.client_tools import normalise_tools
-from agui_container.protocol.content_parts import migrate_parts
+from agui_container.protocol.client_input import action_messages, migrate_parts, normalise_tools
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.protocol.field_errors import field_errors, located_messages
-from agui_container.protocol.strict_json import Warn, memory_size, parse_json, raise_validation_error
+from agui_container.protocol.strict_json import Warn, parse_json, raise_validation_error
 from agui_core.commands import COMMAND, COMMANDS, MAX_ID, Command, Ping
 
 MAX_ITEMS = {"messages": 10_000, "tools": 1_000, "context": 1_000, "resume": 1_000}
@@ -47,7 +46,7 @@ AGENT = "agent"
 
 
 class RunRequest(Struct, frozen=True):
-    """A request to start a run. ``size`` is an estimate of its memory, in bytes."""
+    """A request to start a run, of ``size`` bytes."""
 
     run_input: RunAgentInput
     size: int
@@ -105,7 +104,7 @@ def parse(body: bytes, warn: Warn = lambda _: None) -> Request:
     if not isinstance(document, dict):
         raise_validation_error("The body must be a JSON object: a RunAgentInput or a command.")
     try:
-        return _request(document, memory_size(body), warn)
+        return _request(document, len(body), warn)
     except AppError as error:
         raise MalformedRequest(error.message, document) from None
 
@@ -267,3 +266,30 @@ def read_forwarded_prop(props: object, name: str, shape: TypeAdapter[T]) -> T | 
         path, message = located_messages(error, shape)[0]
         where = ".".join(filter(None, ("forwardedProps", name, path)))
         raise AppError(ErrorCode.VALIDATION_ERROR, clip_message(f"{where}: {message}.")) from None
+
+
+class AppRequest(BaseModel):
+    """Request of an MCP App to its server, which a page passes on in a run.
+
+    The middleware names a server by a hash of its address, and by an id if it has one. Source:
+    ``@ag-ui/mcp-apps-middleware`` 0.1.1.
+    """
+
+    model_config = ConfigDict(alias_generator=to_camel, frozen=True)
+
+    method: str
+    params: dict[str, Any] | None = None
+    server_hash: str | None = None
+    server_id: str | None = None
+
+    @property
+    def server(self) -> str:
+        return self.server_id or self.server_hash or ""
+
+
+APP_REQUEST = TypeAdapter(AppRequest)
+
+
+def read_app_request(run_input: RunAgentInput) -> AppRequest | None:
+    """Return None for the input of any other run. Raises ``AppError`` VALIDATION_ERROR, naming the field."""
+    return read_forwarded_prop(run_input.forwarded_props, "__proxiedMCPRequest", APP_REQUEST)

@@ -29,15 +29,14 @@ from agui_container.ports.records import (
     ThreadDelta,
     ThreadStatus,
 )
-from agui_container.ports.store import LeaseLost, StoreUnavailable
+from agui_container.ports.store import DurableStore, LeaseLost, StoreUnavailable
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.run.cluster import LEASE_SECONDS, Cluster, ReplicaCommand, decode_command
+from agui_container.run.endings import number_events, start_event, sum_usage, usage_json
 from agui_container.run.life import RunPhase
-from agui_container.run.outcome import sum_usage, usage_json
 from agui_container.run.recorder import LEASE_TAKEN, NOT_STORED, thread_deleted
 from agui_container.run.run import Run
-from agui_container.run.terminal_events import number_events, start_event
 from agui_container.threads import offload
 from agui_core.expander import IllegalEvent
 
@@ -61,8 +60,11 @@ logger = logging.getLogger(__name__)
 class Leases:
     """Leases of the runs of this process. ``release`` is called with a run whose end the store has."""
 
-    def __init__(self, cluster: Cluster, runs: Mapping[RunKey, Run], release: Callable[[Run], None]) -> None:
+    def __init__(
+        self, cluster: Cluster, store: DurableStore, runs: Mapping[RunKey, Run], release: Callable[[Run], None]
+    ) -> None:
         self._cluster = cluster
+        self._store = store
         self._runs = runs
         self._release = release
         self._orphans: Sequence[RunKey] = ()
@@ -89,7 +91,7 @@ class Leases:
         stored = [key for key, run in runs.items() if run.life.phase in {RunPhase.WAITING, RunPhase.RUNNING}]
         progress = {key: progress_of(runs[key]) for key in stored}
         changed = [it for it in progress.values() if self._reported.get(it.key) != it]
-        leases = await cluster.store.renew(cluster.replica, LEASE_SECONDS, changed)
+        leases = await self._store.renew(cluster.replica, LEASE_SECONDS, changed)
         self._reported = progress
         self._mark_reachable(cluster.clock.time())
         for key, is_cancel_requested in leases.items():
@@ -98,7 +100,7 @@ class Leases:
         self._orphans = [key for key in leases if not self._is_running(key)]
         for key in stored:
             if key not in leases and (run := runs.get(key)) is not None:
-                run.fail(thread_deleted() if await cluster.store.run(key) is None else LEASE_TAKEN)
+                run.fail(thread_deleted() if await self._store.run(key) is None else LEASE_TAKEN)
 
     def _is_running(self, key: RunKey) -> bool:
         """Return True if a run is open in this process, or its end is being stored."""
@@ -126,19 +128,19 @@ class Leases:
                 await self._reap_orphan(key)
         if not self._reachable_since + LEASE_SECONDS <= now <= self._last_renewal + LEASE_SECONDS:
             return
-        for record in await cluster.store.take_over(cluster.replica, LEASE_SECONDS):
+        for record in await self._store.take_over(cluster.replica, LEASE_SECONDS):
             with log_failures(record.key):
                 await self._reap_run(record, LOST)
 
     async def purge(self) -> None:
         """Remove old events and expired notes, one run at a time. Raises ``StoreUnavailable``."""
-        store, now = self._cluster.store, self._cluster.clock.time()
-        while await store.forget(now - RETENTION_SECONDS, now, limit=1):
+        now = self._cluster.clock.time()
+        while await self._store.forget(now - RETENTION_SECONDS, now, limit=1):
             pass
 
     async def _reap_orphan(self, key: RunKey) -> None:
         """End a stored run of this replica whose end could not be stored when it happened, as its readers saw it."""
-        record = await self._cluster.store.run(key)
+        record = await self._store.run(key)
         if record is not None and record.is_open and not self._is_running(key):
             await self._reap_run(record, NOT_STORED)
             if (run := self._runs.get(key)) is not None:
@@ -150,9 +152,9 @@ class Leases:
         logger.warning("ending lost run %s", format_fields(facts))
         cluster, key = self._cluster, record.key
         envelopes: list[Envelope] = []
-        while page := await cluster.store.envelopes(key, len(envelopes)):
+        while page := await self._store.envelopes(key, len(envelopes)):
             envelopes += page
-        thread = await cluster.store.thread(key.thread)
+        thread = await self._store.thread(key.thread)
         events = [each.data for each in envelopes]
         recovered = await offload(recover, key, events, thread, error.message)
         now = cluster.clock.time()

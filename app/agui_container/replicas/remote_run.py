@@ -18,13 +18,13 @@ from agui_container.log_values import format_fields
 from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.bus import BusUnavailable, EventGap
 from agui_container.ports.records import RunKey, RunRecord
-from agui_container.ports.store import store_errors_as_app_errors, wait_for_store
+from agui_container.ports.store import DurableStore, store_errors_as_app_errors, wait_for_store
 from agui_container.protocol.errors import ErrorCode
 from agui_container.protocol.wire.envelope import Batch, Envelope
 from agui_container.run.cluster import Cluster, ReplicaCommand
+from agui_container.run.endings import number_events
 from agui_container.run.readers import WATCH_SECONDS
 from agui_container.run.subscription import OnClose, PushBatch
-from agui_container.run.terminal_events import number_events
 
 T = TypeVar("T")
 
@@ -44,17 +44,18 @@ DELETED = "This run was deleted while it was being read."
 class RemoteRun:
     """Implements ``Readable`` for a stored run."""
 
-    def __init__(self, cluster: Cluster, record: RunRecord) -> None:
+    def __init__(self, cluster: Cluster, store: DurableStore, record: RunRecord) -> None:
         self.record = record
         self.log = RemoteLog(record)
         self._cluster = cluster
+        self._store = store
 
     @property
     def key(self) -> RunKey:
         return self.record.key
 
     def subscribe(self, after: int = 0, on_close: OnClose | None = None) -> "RemoteSubscription":
-        return RemoteSubscription(self, self._cluster, after, on_close)
+        return RemoteSubscription(self, self._cluster, self._store, after, on_close)
 
 
 class RemoteLog:
@@ -76,11 +77,14 @@ class RemoteSubscription:
 
     lag = 0
 
-    def __init__(self, run: RemoteRun, cluster: Cluster, after: int, on_close: OnClose | None) -> None:
+    def __init__(
+        self, run: RemoteRun, cluster: Cluster, store: DurableStore, after: int, on_close: OnClose | None
+    ) -> None:
         record = run.record
         self.run = run
         self.is_exhausted = not record.is_open and after == record.last_seq
         self._cluster = cluster
+        self._store = store
         self._key = record.key
         self._started_at = record.started_at
         self._after = after
@@ -133,7 +137,7 @@ class RemoteSubscription:
 
     async def _look_up(self) -> RunRecord | None:
         """Return the record of the run, or None if it was deleted. Report this reader to the run's replica."""
-        record = await self._cluster.store.run(self._key)
+        record = await self._store.run(self._key)
         if record is None or record.started_at != self._started_at:
             return None
         if record.is_open:
@@ -148,7 +152,7 @@ class RemoteSubscription:
             await self._cluster.send(replica, ReplicaCommand.READER_PRESENT, self._key, self._reader)
 
     async def _read_store(self) -> Sequence[Envelope]:
-        return await self._cluster.store.envelopes(self._key, self._after)
+        return await self._store.envelopes(self._key, self._after)
 
     async def _with_retries(self, read: Callable[[], Awaitable[T]]) -> T:
         """Read the store. Retry for as long as the run's own replica would, then raise ``AppError``."""

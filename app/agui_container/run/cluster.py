@@ -17,7 +17,7 @@ from agui_container.log_values import format_fields
 from agui_container.ports import Clock
 from agui_container.ports.bus import Bus, BusUnavailable
 from agui_container.ports.records import Ending, RunKey, RunRecord, ThreadKey
-from agui_container.ports.store import RunQuery, Store
+from agui_container.ports.store import DurableStore, RunQuery, Store
 from agui_container.protocol.token_usage import USAGE, count_tokens
 from agui_container.protocol.wire.envelope import Envelope
 
@@ -64,15 +64,14 @@ class ThreadEnds:
 class Cluster:
     """All replicas on one store and one bus, as this process sees them. A process on its own is a cluster of one."""
 
-    def __init__(  # noqa: PLR0913 - the composition root hands over each part by name
-        self, store: Store, bus: Bus, clock: Clock, *, durable: bool, new_id: Callable[[], str], day_tokens: int = 0
-    ) -> None:
+    def __init__(self, store: Store, bus: Bus, clock: Clock, *, new_id: Callable[[], str], day_tokens: int = 0) -> None:
         self.store = store
         self.day_tokens = day_tokens
         """Tokens that an owner's runs may use in a day; 0 is no limit."""
         self.bus = bus
         self.clock = clock
-        self.durable = durable
+        self.durable = store if isinstance(store, DurableStore) else None
+        """The store if runs and their events outlive the process in it."""
         self.replica = ""
         self.new_id = new_id
         self.thread_ends = ThreadEnds()
@@ -102,12 +101,15 @@ class Cluster:
 
     async def cancel(self, run: RunRecord) -> None:
         """Ask a run's replica to end it. The bus delivers this at once; a renewal of leases finds it in the store."""
-        await self.store.cancel(run.key)
-        await self.send(run.replica, ReplicaCommand.CANCEL, run.key)
+        if self.durable is not None:
+            await self.durable.cancel(run.key)
+            await self.send(run.replica, ReplicaCommand.CANCEL, run.key)
 
     async def cancel_thread(self, thread: ThreadKey) -> bool:
         """Ask other replicas to end their runs of a thread, the waiting ones first. Return True if a run is open."""
-        found = (await self.store.runs(RunQuery(thread.owner, thread.thread_id, is_open=True))).items
+        if self.durable is None:
+            return False
+        found = (await self.durable.runs(RunQuery(thread.owner, thread.thread_id, is_open=True))).items
         for record in found:
             if record.replica != self.replica and not record.is_cancel_requested:
                 await self.cancel(record)

@@ -34,14 +34,13 @@ NEXT_PHASES: Mapping[RunPhase, Collection[RunPhase]] = {
 class RunLife:
     """Phase of one run, and the outcome of its admission."""
 
-    __slots__ = ("_instead", "_refusal", "_settled", "is_dropped", "phase")
+    __slots__ = ("_outcome", "_settled", "is_dropped", "phase")
 
     def __init__(self) -> None:
         self.phase = RunPhase.ADMITTING
         self.is_dropped = False
         """True if the run was refused, or another one is read in its place."""
-        self._refusal: AppError | None = None
-        self._instead: Readable | None = None
+        self._outcome: AppError | Readable | None = None
         self._settled = asyncio.Event()
 
     def enter(self, phase: RunPhase) -> None:
@@ -70,10 +69,7 @@ class RunLife:
         """End a run that was refused, or in whose place another one is read."""
         self.enter(RunPhase.ENDED)
         self.is_dropped = True
-        if isinstance(outcome, AppError):
-            self._refusal = outcome
-        else:
-            self._instead = outcome
+        self._outcome = outcome
 
     def settle(self) -> None:
         """Answer the request."""
@@ -87,6 +83,6 @@ class RunLife:
         """
         if not self._settled.is_set():
             await self._settled.wait()
-        if self._refusal is not None:
-            raise self._refusal
-        return self._instead
+        if isinstance(self._outcome, AppError):
+            raise self._outcome
+        return self._outcome

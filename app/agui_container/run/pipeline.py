@@ -29,9 +29,9 @@ from agui_container.protocol.grammar import KINDS, TOOL_CALL, EventKind
 from agui_container.protocol.validator import ProducerRules, RunSequence
 from agui_container.run.call_ids import ThreadCallIds
 from agui_container.run.delta_template import DeltaTemplate
+from agui_container.run.endings import RunResult
 from agui_container.run.entries import RunEntries
 from agui_container.run.event_log import EventLog
-from agui_container.run.outcome import RunResult
 from agui_container.run.split_pairs import PairJoiner
 from agui_core.expander import Expander, IllegalEvent
 from agui_core.transcript import Transcript

@@ -8,7 +8,7 @@ import math
 from enum import StrEnum
 from typing import Annotated
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from agui_container.ports import RunLimits
@@ -45,12 +45,16 @@ class OnDisconnect(Struct, frozen=True):
     grace: float | None
 
 
+OPEN_RUNS = 2_000
+"""Most open runs of a process, and of an identity."""
+
+
 class CapacityLimits(Struct, frozen=True):
     """Limits of one process. A limit ends or refuses a run with a clear error, or removes ended runs from memory."""
 
     run_bytes: int = 128_000_000
     all_bytes: int = 1_000_000_000
-    open_runs: int = 2_000
+    open_runs: int = OPEN_RUNS
     queued_runs: int = 16
     kept_runs: int = 1_000
     kept_bytes: int = 32_000_000
@@ -64,21 +68,9 @@ class IdentityLimits(Struct, frozen=True, rename="camel", forbid_unknown_fields=
         runs_per_minute: runs that begin in a minute. There is no such limit of the process.
     """
 
-    runs: int = 1_000
-    runs_per_minute: int = 6_000
+    runs: Annotated[int, Meta(ge=1, le=OPEN_RUNS)] = 1_000
+    runs_per_minute: Annotated[int, Meta(ge=1, le=1_000_000_000)] = 6_000
 
-    def check_within(self, process: CapacityLimits) -> None:
-        """Check each limit: at least 1, and at most the limit of the process. Raises ``ValueError``."""
-        for name, value, limit in (
-            ("runs", self.runs, process.open_runs),
-            ("runsPerMinute", self.runs_per_minute, MAX_RATE),
-        ):
-            if not 1 <= value <= limit:
-                raise ValueError(f"{name}: must be from 1 to {limit}")
-
-
-MAX_RATE = 1_000_000_000
-"""Largest rate of an identity. It is no limit in practice."""
 
 PositiveInt = Annotated[int, Field(ge=1, strict=True)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from agui_container.ports import Clock, Timer
-from agui_container.run.outcome import CancelReason
+from agui_container.run.endings import CancelReason
 
 WATCH_SECONDS = 2.0
 """Shortest pause between two reports of a reader to the run's replica; twice as long while the run is silent. A grace

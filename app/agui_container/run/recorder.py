@@ -13,23 +13,22 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from ag_ui.core import Interrupt, RunErrorEvent, RunFinishedCancelledOutcome, RunFinishedEvent
+from ag_ui.core import Interrupt, RunErrorEvent
 from msgspec import structs
 
-from agui_container.conversation.recovery import EVENT, advance
+from agui_container.conversation.recovery import advance
 from agui_container.log_values import format_fields
 from agui_container.ports import store as store_port
-from agui_container.ports.records import Ending, RunKey, RunStatus
-from agui_container.ports.store import LONGEST_PAUSE, LeaseLost, StoreUnavailable, wait_for_store
+from agui_container.ports.records import Ending, RunKey
+from agui_container.ports.store import LONGEST_PAUSE, DurableStore, LeaseLost, StoreUnavailable, wait_for_store
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.validator import RunSequence
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.run.cluster import Cluster
+from agui_container.run.endings import TerminalEvent, number_events
 from agui_container.run.entries import Entry, entry_notes
 from agui_container.run.event_log import EventLog
-from agui_container.run.outcome import error_json
 from agui_container.run.questions import ended_turn, question_notes
-from agui_container.run.terminal_events import TerminalEvent, number_events
 
 WINDOW_SECONDS = 0.005
 """Time that an event waits for others, so that all are stored in one transaction."""
@@ -48,13 +47,12 @@ class RunRecorder:
         self.cluster = cluster
         self.key = key
         self.thread = key.thread
-        self.backlog_error: AppError | None = None
+        self.is_stopping = False
+        """True if the server stops, so that all events are stored at once with the end of the run."""
         self._ending: Ending | None = None
         self._last_entries: Sequence[Entry] = ()
         self._questions: Sequence[Interrupt] = ()
         self._ends_turn = False
-        self._is_store_exact = True
-        """True if the store is known to have exactly the events that readers may see."""
         self._is_dirty = False
         self._waiter: asyncio.Future[None] | None = None
         self._late_release: asyncio.TimerHandle | None = None
@@ -73,7 +71,7 @@ class RunRecorder:
     @property
     def is_end_held(self) -> bool:
         """True if readers get the end of the run once it is written: the process may be frozen after they have it."""
-        return self.cluster.store.writes_turns and not self.cluster.durable
+        return self.cluster.store.writes_turns
 
     def end(self, ending: Ending, entries: Sequence[Entry], questions: Sequence[Interrupt], *, ends_turn: bool) -> None:
         """Have the end of the run stored with its entries and questions. The terminal event is already in the log.
@@ -82,13 +80,6 @@ class RunRecorder:
         """
         self._ending, self._last_entries, self._questions, self._ends_turn = ending, entries, questions, ends_turn
         self.notify()
-
-    def drop_backlog(self, error: AppError) -> None:
-        """Store the end of the run with the next batch, because the server stops. Events beyond that batch are dropped.
-
-        ``error`` replaces the terminal event if readers miss events that it depends on.
-        """
-        self.backlog_error = error
 
     async def write(self, log: EventLog, on_loss: OnLoss) -> bool:
         """Store the events of a run that has begun and release them to readers, until its end is stored.
@@ -113,11 +104,12 @@ class RunRecorder:
                 log.release()
             return
         logger.warning("run end not stored %s", format_fields({"run": self.key.run_id, "thread": self.key.thread_id}))
-        if not self.cluster.durable or log.is_complete:
+        store = self.cluster.durable
+        if store is None or log.is_complete:
             log.release()
             return
         end = on_loss(failure)
-        envelopes = await self._events_elsewhere(log) if failure is LEASE_TAKEN else []
+        envelopes = await self._events_elsewhere(store, log) if failure is LEASE_TAKEN else []
         log.replace_unread(envelopes or await self._events_without_record(log, end))
 
     async def _write_to_end(self, log: EventLog) -> AppError | None:
@@ -145,26 +137,21 @@ class RunRecorder:
             await self._waiter
 
     async def _store_batch(self, log: EventLog) -> bool:
-        self._is_dirty, ending = False, self._ending
-        envelopes = log.unstored().envelopes() if self.cluster.durable else []
-        if ending is not None and (not envelopes or envelopes[-1].seq == len(log)):
+        """Store the next events, and the end of the run if they are the last ones. Return True if the end is stored."""
+        self._is_dirty, ending, store = False, self._ending, self.cluster.durable
+        envelopes = [] if store is None else log.unstored().envelopes()
+        while self.is_stopping and envelopes and envelopes[-1].seq < len(log):
+            envelopes += log.batch(envelopes[-1].seq, len(log)).envelopes()
+        is_end = ending is not None and (not envelopes or envelopes[-1].seq == len(log))
+        if ending is not None and is_end:
             await self.cluster.finish(self.key, envelopes, await self._with_notes(ending))
-            log.advance(len(envelopes))
-        elif ending is not None and self.backlog_error is not None and log.stored and self._is_store_exact:
-            envelopes, ending = await self._early_end(log, ending, self.backlog_error)
-            await self.cluster.finish(self.key, envelopes, ending)
-            log.replace_unread(envelopes)
-        else:
-            ending = None
-            if envelopes:
-                self._is_store_exact = False
-                await self.cluster.store.append(self.key, self.cluster.replica, envelopes)
-                self._is_store_exact = True
-                log.advance(len(envelopes))
-            if self._ending is not None or log.stored < len(log):
-                self.notify()  # the events that did not fit this batch must not wait for another event
+        elif store is not None and envelopes:
+            await store.append(self.key, self.cluster.replica, envelopes)
+        log.advance(len(envelopes))
+        if not is_end and (self._ending is not None or log.stored < len(log)):
+            self.notify()  # the events that did not fit this batch must not wait for another event
         await self.cluster.publish(self.key, envelopes)
-        return ending is not None
+        return is_end
 
     async def _with_notes(self, ending: Ending) -> Ending:
         ends_turn = self._ends_turn
@@ -177,20 +164,6 @@ class RunRecorder:
 
     # --- ends that are not the run's own --------------------------------------------------------------------------
 
-    async def _early_end(self, log: EventLog, ending: Ending, error: AppError) -> tuple[list[Envelope], Ending]:
-        """Return the last envelopes of an ended run, directly after the stored ones, and its ending.
-
-        A run that failed or was cancelled keeps its own terminal event. A run that succeeded or was interrupted ends
-        with ``error``, because its readers miss some of its events. The thread keeps all messages and the state.
-        """
-        last = _terminal_event(log, error)
-        if isinstance(last, RunErrorEvent):
-            ending = structs.replace(ending, status=RunStatus.ERROR, error=error_json(last))
-        logger.warning(
-            "events dropped at shutdown %s", format_fields({"run": self.key.run_id, "count": len(log) - log.stored})
-        )
-        return await _closing_envelopes(log, last, error.message, log.stored), ending
-
     async def _events_without_record(self, log: EventLog, error: RunErrorEvent) -> list[Envelope]:
         """Return the end of an ended run after the events that readers have seen. RUN_STARTED is one of them."""
         started = [] if log.watermark else log.batch(0, 1).envelopes()
@@ -201,9 +174,9 @@ class RunRecorder:
             logger.exception("run could not be closed in order %s", format_fields({"run": log.run_id}))
             return [*started, *number_events(log.run_id, seen, [error])]
 
-    async def _events_elsewhere(self, log: EventLog) -> list[Envelope]:
+    async def _events_elsewhere(self, store: DurableStore, log: EventLog) -> list[Envelope]:
         """Return what another replica has stored until the end of the run, or nothing if that cannot be read."""
-        store, deadline = self.cluster.store, asyncio.get_running_loop().time() + store_port.GIVE_UP_SECONDS
+        deadline = asyncio.get_running_loop().time() + store_port.GIVE_UP_SECONDS
         found: list[Envelope] = []
         while asyncio.get_running_loop().time() < deadline:
             try:
@@ -247,14 +220,3 @@ async def _closing_envelopes(log: EventLog, last: TerminalEvent, failure: str, a
         position += len(batch.data)
         await asyncio.sleep(0)  # let other runs end
     return number_events(log.run_id, after, [*sequence.closers(failure), last])
-
-
-def _terminal_event(log: EventLog, error: AppError) -> TerminalEvent:
-    """Return the run's own terminal event if it is still true without the dropped events, else RUN_ERROR."""
-    own = EVENT.validate_json(log.batch(len(log) - 1, len(log)).data[0])
-    if isinstance(own, RunErrorEvent):
-        return own
-    if isinstance(own, RunFinishedEvent) and isinstance(own.outcome, RunFinishedCancelledOutcome):
-        return own
-    usage = own.usage if isinstance(own, RunFinishedEvent) else None
-    return RunErrorEvent(code=error.code, message=error.message, usage=usage, timestamp=own.timestamp)

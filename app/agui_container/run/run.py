@@ -10,42 +10,52 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from ag_ui.core import BaseEvent, RunAgentInput, RunErrorEvent, RunFinishedEvent, RunStartedEvent
+from ag_ui.core import (
+    BaseEvent,
+    RunAgentInput,
+    RunErrorEvent,
+    RunFinishedCancelledOutcome,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    RunStartedEvent,
+)
 from msgspec import Struct
 
 from agui_container.log_values import FACTS, format_fields
 from agui_container.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer, interrupts_of
 from agui_container.ports.agent import maybe_aclosing
-from agui_container.ports.records import RunRecord, RunStatus, StoreWarning
+from agui_container.ports.records import RunRecord, RunStatus, StoreWarning, ThreadKey
 from agui_container.protocol.encoder import encode, encode_whole
 from agui_container.protocol.errors import AppError, run_error
 from agui_container.protocol.token_usage import count_tokens
-from agui_container.run.event_log import EventLog, LocalSubscription
-from agui_container.run.fairness import BURST, EVENT_COST, FairScheduler
-from agui_container.run.life import RunLife, RunPhase
-from agui_container.run.merged_input import without_activities
-from agui_container.run.outcome import CancelReason, error_json, make_ending
-from agui_container.run.pipeline import EventPipeline
-from agui_container.run.policy import NO_CONDITION, OnBusy, ThreadCondition
-from agui_container.run.readers import Readers
-from agui_container.run.recorder import RunRecorder
-from agui_container.run.subscription import OnClose, Readable
-from agui_container.run.terminal_events import (
+from agui_container.run.endings import (
     AGENT_FAILED,
     RUN_TIMED_OUT,
+    CancelReason,
     EventFields,
     TerminalEvent,
-    cancelled_event,
     complete_finish_event,
     ends_turn,
-    interrupted_event,
+    error_json,
+    finished_event,
+    make_ending,
     own_questions,
     start_event,
     warning_event,
     with_totals,
 )
+from agui_container.run.event_log import EventLog, LocalSubscription
+from agui_container.run.fairness import BURST, EVENT_COST, FairScheduler
+from agui_container.run.life import RunLife, RunPhase
+from agui_container.run.merged_input import without_activities
+from agui_container.run.pipeline import EventPipeline
+from agui_container.run.policy import NO_CONDITION, OnBusy, ThreadCondition
+from agui_container.run.readers import Readers
+from agui_container.run.recorder import RunRecorder
+from agui_container.run.subscription import OnClose, Readable
 from agui_container.run.user_code import raised_at
-from agui_container.telemetry import CANCEL_REASON, CANCELS, RunTrace
+from agui_container.telemetry.instruments import CANCEL_REASON, CANCELS
+from agui_container.telemetry.spans import RunTrace
 from agui_core.expander import IllegalEvent
 
 logger = logging.getLogger(__name__)
@@ -93,7 +103,6 @@ class Run:
         """Fingerprint of the messages of the input. None if any input with these ids is a retry."""
         self.ctx = ctx
         self.key = recorder.key
-        self.thread = recorder.thread
         self.log = log
         self.started_at = clock.time()
         self.ended_at: float | None = None
@@ -112,7 +121,6 @@ class Run:
         self.turn: asyncio.Event | None = None
         """Set when the run is the first one in the queue of its thread. None if it was from the beginning."""
         self._ended_as: RunStatus | None = None
-        self._parent_run_id = run_input.parent_run_id
         self._clock = clock
         self._on_end = on_end
         self._agent_name = agent_name
@@ -121,9 +129,13 @@ class Run:
         self._task: asyncio.Task[None] | None = None
         self._timer: Timer | None = None
         self._trace = RunTrace()
-        self._has_absorbed_start, self._opening_events = False, 0
+        self._opening_events = 0
 
     # --- beginning ---
+
+    @property
+    def thread(self) -> ThreadKey:
+        return self.recorder.thread
 
     @property
     def pending_input(self) -> RunAgentInput:
@@ -145,7 +157,6 @@ class Run:
         for warning in warnings:
             self._pipeline.write(warning_event(warning))
         self._opening_events = len(self.log)
-        self.life.settle()  # after RUN_STARTED, because the request reads the first event when it wakes
         self._timer = self._clock.call_later(self.ctx.limits.seconds, self._expire)
         self._pipeline.on_boundary = self._on_boundary
         self._pipeline.on_first_event = self._on_first_event
@@ -153,6 +164,8 @@ class Run:
         self.input = None
         self._task = asyncio.create_task(self._main(run_input, agent, scheduler), name=f"run {self.ctx.run_id}")
         self._task.add_done_callback(self._forget_task)
+        # After the first step of the task: what the agent has ready by then leaves in one write with RUN_STARTED.
+        asyncio.get_running_loop().call_soon(self.life.settle)
         return self._task
 
     def refuse(self, error: AppError) -> None:
@@ -209,7 +222,7 @@ class Run:
         """Return False if the exception must be raised again."""
         try:
             if interrupts := interrupts_of(error):
-                self.finish(interrupted_event(self.ctx, interrupts))
+                self.finish(finished_event(self.ctx, RunFinishedInterruptOutcome(interrupts=list(interrupts))))
                 return True
             match error:
                 case asyncio.CancelledError() if is_being_cancelled():
@@ -257,13 +270,13 @@ class Run:
 
     def _send_started(self, run_input: RunAgentInput) -> None:
         self._pipeline.start_from(run_input)
-        self._pipeline.write(start_event(self.key, self._parent_run_id, self._now_ms()))
+        self._pipeline.write(start_event(self.key, run_input.parent_run_id, self._now_ms()))
 
     def _absorb_start(self) -> None:
         """Drop a RUN_STARTED that the agent sends first, because the engine has sent one already."""
-        if self._has_absorbed_start or len(self.log) > self._opening_events:
+        if len(self.log) > self._opening_events:
             raise IllegalEvent("RUN_STARTED inside an active run")
-        self._has_absorbed_start = True
+        self._opening_events = -1  # a second one is illegal
 
     # --- ends ---
 
@@ -281,7 +294,11 @@ class Run:
         self.cancelled_by = reason
         CANCELS.add(1, {CANCEL_REASON: reason})
         self._start_unstarted()
-        self._end(cancelled_event(self.ctx), RunStatus.CANCELLED, failure="The run was cancelled.")
+        self._end(
+            finished_event(self.ctx, RunFinishedCancelledOutcome()),
+            RunStatus.CANCELLED,
+            failure="The run was cancelled.",
+        )
         self._unwind()
 
     def fail(self, error: AppError) -> None:

@@ -41,15 +41,6 @@ def choose_http() -> HttpClass:
     return HttpProtocol
 
 
-def choose_plain_http() -> HttpClass:
-    """Return the protocol of HTTP/1.1 alone: one that ignores offers of HTTP/2, if it can."""
-    if not is_known():
-        return "auto"
-    from agui_container.server.upgrade_offers import OfferIgnoringProtocol  # noqa: PLC0415 - as above
-
-    return OfferIgnoringProtocol
-
-
 def without_plain_grpc(settings: Settings) -> Settings:
     """Return the settings without gRPC if no connection can be handed over to it."""
     return settings if is_known() else settings.model_copy(update={"grpc": False})

@@ -26,7 +26,7 @@ from agui_container.main import DRAIN_SECONDS, create_app
 from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.store import StoreUnavailable
 from agui_container.protocol.errors import AppError
-from agui_container.run.terminal_events import describe_failure
+from agui_container.run.endings import describe_failure
 from agui_container.server.exit_deadline import ExitDeadline
 from agui_container.server.protocol_classes import choose_http, without_plain_grpc
 from agui_container.settings import Auth, Scope, Settings, SettingsError, is_loopback

@@ -1,22 +1,37 @@
-"""uvicorn's HTTP protocol with two additions: a direct write for streams, and the hand-over of HTTP/2 to gRPC.
+"""uvicorn's HTTP protocol with a direct write for streams, the hand-over of HTTP/2 to gRPC, and tolerance for offers.
 
-Rule: only this file and ``upgrade_offers`` use private names of uvicorn. They change nothing in its modules, and
-``protocol_classes`` names the release whose names they know. Limits of heads, of connections and of their pace are
-uvicorn's options and the concern of a proxy (docs/operations.md).
+Rule: only this file uses private names of uvicorn. It changes nothing in its modules, and ``protocol_classes`` names
+the release whose names it knows. Limits of heads, of connections and of their pace are uvicorn's options and the
+concern of a proxy (docs/operations.md).
+
+Rule: a server may ignore ``Upgrade`` (RFC 9110, section 7.8). ``curl --http2`` and ``java.net.http.HttpClient`` offer
+h2c with the first request of a connection, which may have a body. httptools ends such a request after its head, so the
+head is parsed once more without the offer, and the body behind it.
+
+A handshake of WebSocket may repeat its headers, as `websockets` does with those of AWS's SDK; the first of each counts.
 """
 
 import asyncio
+import sys
 
+import httptools
 from starlette.types import Send
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from agui_container.protocols.grpc.handover import HTTP2
-from agui_container.server.upgrade_offers import OfferIgnoringProtocol
 from agui_container.web.event_stream import CONNECTION_EXTENSION
 
+OFFER_HEADERS = frozenset((b"upgrade", b"http2-settings"))
+"""Headers of an offer. ``Connection`` names them, too."""
 
-class HttpProtocol(OfferIgnoringProtocol):
+HANDSHAKE_HEADERS = frozenset((b"connection", b"host", b"sec-websocket-key", b"sec-websocket-version", b"upgrade"))
+
+
+class HttpProtocol(HttpToolsProtocol):
     """An HTTP/1.1 connection. The keep-alive timeout also bounds the time until the first byte of a request."""
+
+    _offer_end: int | None = None
+    """End of a head with an offer in the data that is being parsed."""
 
     def write_chunk(self, send: Send, body: bytes) -> bool:
         """Write a chunk of a streamed response to the transport at once, if ASGI's ``send`` would do just that."""
@@ -53,6 +68,11 @@ class HttpProtocol(OfferIgnoringProtocol):
                 return
             self._opening = None
         super().data_received(data)
+        while self._offer_end is not None:  # the head is parsed again
+            data, self._offer_end = self._head_without_offer() + data[self._offer_end :], None
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+            super().data_received(data)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -63,3 +83,42 @@ class HttpProtocol(OfferIgnoringProtocol):
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is None or cycle.scope is not self.scope:
             super().on_header(name, value)
+
+    # --- offers of other protocols ---
+
+    def on_headers_complete(self) -> None:
+        if not self._has_offer():
+            super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        if not self._has_offer():
+            super().on_message_complete()
+
+    def handle_websocket_upgrade(self) -> None:
+        first = dict(reversed(self.headers))
+        repeatable = [each for each in self.headers if each[0] not in HANDSHAKE_HEADERS]
+        self.scope["headers"] = [each for each in first.items() if each[0] in HANDSHAKE_HEADERS] + repeatable
+        super().handle_websocket_upgrade()
+
+    def _has_offer(self) -> bool:
+        return self.parser.should_upgrade() and not self._should_upgrade() and self.parser.get_method() != b"CONNECT"
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Note where the head ends. uvicorn calls this while it handles the exception that says so."""
+        error = sys.exception()
+        if isinstance(error, httptools.HttpParserUpgrade) and self._has_offer():
+            self._offer_end = error.args[0]
+
+    def _head_without_offer(self) -> bytes:
+        version = self.parser.get_http_version().encode()
+        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version)]
+        for name, value in self.headers:
+            kept = _without_offer(value) if name == b"connection" else value
+            if name not in OFFER_HEADERS and (kept or not value):
+                lines.append(b"%b: %b" % (name, kept))
+        return b"\r\n".join((*lines, b"", b""))
+
+
+def _without_offer(connection: bytes) -> bytes:
+    options = [option.strip() for option in connection.split(b",")]
+    return b", ".join(option for option in options if option.lower() not in OFFER_HEADERS)

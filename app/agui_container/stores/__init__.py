@@ -44,11 +44,6 @@ def open_store(url: str, now: Callable[[], float] = time.time) -> Store:
     raise ValueError(f"must be one of {KINDS}")
 
 
-def is_durable(url: str) -> bool:
-    """True if the store that a URL names keeps runs and their events after the process has ended."""
-    return url.startswith(("sqlite:", "postgresql:"))
-
-
 def _sql_store(url: str, now: Callable[[], float]) -> Store:
     from sqlalchemy import make_url  # noqa: PLC0415 - imported only if it is used
     from sqlalchemy.exc import ArgumentError  # noqa: PLC0415

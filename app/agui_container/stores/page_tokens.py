@@ -1,4 +1,4 @@
-"""Pages of lists, their tokens, and the check that appended envelopes have no gap. All stores share them.
+"""Pages of lists and their tokens. All stores share them.
 
 Rule: clients send tokens back, so every token is checked here before it reaches a database.
 """
@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import TypeVar
 
-from agui_container.ports.records import RunRecord
 from agui_container.ports.store import BadToken
-from agui_container.protocol.wire.envelope import Envelope
 
 T = TypeVar("T")
 
@@ -62,11 +60,3 @@ def parse_revision(since: str | None, thread: int) -> int | None:
 def make_revision(thread: int, revision: int) -> str:
     """Return a token for ``parse_revision``. A thread that was deleted and created again has another number."""
     return f"{thread}.{revision}"
-
-
-def unpersisted(record: RunRecord, envelopes: Sequence[Envelope]) -> Sequence[Envelope]:
-    """Return the envelopes that are not stored yet. Raises ``ValueError`` if they leave a gap after the stored ones."""
-    new = [envelope for envelope in envelopes if envelope.seq > record.last_seq]
-    if new and new[0].seq != record.last_seq + 1:
-        raise ValueError(f"envelope {new[0].seq} cannot follow {record.last_seq}")
-    return new

@@ -7,35 +7,3 @@ instruments feed ``/metrics``.
 
 Source: docs/observability.md.
 """
-
-from agui_container.telemetry.export import make_exporter
-from agui_container.telemetry.instruments import (
-    BUS_DURATION,
-    CANCEL_REASON,
-    CANCELS,
-    LOOP_LAG,
-    STORE_DURATION,
-    CallTimer,
-    Readings,
-    observe_engine,
-)
-from agui_container.telemetry.limits import RefusalLog, count_refusal
-from agui_container.telemetry.spans import Delegation, ModelCall, RunTrace, ToolCall
-
-__all__ = [
-    "BUS_DURATION",
-    "CANCELS",
-    "CANCEL_REASON",
-    "LOOP_LAG",
-    "STORE_DURATION",
-    "CallTimer",
-    "Delegation",
-    "ModelCall",
-    "Readings",
-    "RefusalLog",
-    "RunTrace",
-    "ToolCall",
-    "count_refusal",
-    "make_exporter",
-    "observe_engine",
-]

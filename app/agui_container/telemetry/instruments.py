@@ -8,7 +8,7 @@ Rules:
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from types import TracebackType
 from typing import Protocol, Self
@@ -78,50 +78,21 @@ class Histogram(Instrument, frozen=True):
             sink.record(self, value, attributes)
 
 
-class Readings(Struct, frozen=True):
-    """Counts of one engine at this moment.
-
-    Attributes:
-        open_runs: runs that have not ended.
-        queued_runs: the open runs that wait for another run on their thread.
-        readers: open subscriptions.
-        reader_lag: events that are ready and not handed out to the reader that is furthest behind.
-        events: all events since the start.
-        limits: use of the limits of the process, by their names.
-    """
-
-    open_runs: int
-    queued_runs: int
-    readers: int
-    reader_lag: int
-    events: int
-    limits: Mapping[str, int]
-
-
-ReadValues = Callable[[Sequence[Readings]], Mapping[str, float]]
-"""Function that returns the value of an instrument for each value of its attribute, which is empty without one."""
+Readings = Mapping[str, Mapping[str, float]]
+"""Counts of one engine at this moment: by the name of the instrument, and by the value of its attribute, if any."""
 
 
 class Observed(Instrument, frozen=True, kw_only=True):
-    """A count that is read from the engines of this process when it is asked for."""
+    """A count that is read from the engines of this process when it is asked for. ``combine`` is for several."""
 
-    read: ReadValues
+    combine: Callable[[Iterable[float]], float] = sum
     is_monotonic: bool = False
 
     def values(self) -> Iterable[tuple[AttributeValues, float]]:
         """Return the values with their attributes. Any thread may ask."""
-        values = self.read([engine.readings() for engine in list(engines)])
-        return [(dict.fromkeys(self.attributes, name), value) for name, value in values.items()]
-
-
-def sum_of(count: Callable[[Readings], int]) -> ReadValues:
-    """Return a function that adds up a count of all engines."""
-    return lambda readings: {"": sum(map(count, readings))}
-
-
-def _sum_limits(readings: Sequence[Readings]) -> Mapping[str, float]:
-    names = dict.fromkeys(name for each in readings for name in each.limits)
-    return {name: sum(each.limits.get(name, 0) for each in readings) for name in names}
+        counts = [engine.readings()[self.name] for engine in list(engines)]
+        for name in dict.fromkeys(name for each in counts for name in each):
+            yield dict.fromkeys(self.attributes, name), self.combine(each[name] for each in counts)
 
 
 RUN_DURATION = Histogram("agui.run.duration", "s", "Duration of runs by outcome.", (STATUS, ERROR), RUN_SECONDS)
@@ -140,24 +111,14 @@ BUS_DURATION = Histogram(
     "agui.bus.duration", "s", "Duration of calls of the bus.", (SYSTEM, OPERATION, ERROR), CALL_SECONDS
 )
 LOOP_LAG = Histogram("agui.loop.lag", "s", "Delay of timers of the event loop while runs are open.", (), LAG_SECONDS)
-EVENTS = Observed(
-    "agui.run.events", "{event}", "Events of runs.", read=sum_of(lambda each: each.events), is_monotonic=True
-)
-OPEN_RUNS = Observed("agui.run.open", "{run}", "Runs that have not ended.", read=sum_of(lambda each: each.open_runs))
-QUEUED_RUNS = Observed(
-    "agui.run.queued",
-    "{run}",
-    "Runs that wait for another run on their thread.",
-    read=sum_of(lambda each: each.queued_runs),
-)
-READERS = Observed("agui.reader.open", "{reader}", "Readers of runs.", read=sum_of(lambda each: each.readers))
+EVENTS = Observed("agui.run.events", "{event}", "Events of runs.", is_monotonic=True)
+OPEN_RUNS = Observed("agui.run.open", "{run}", "Runs that have not ended.")
+QUEUED_RUNS = Observed("agui.run.queued", "{run}", "Runs that wait for another run on their thread.")
+READERS = Observed("agui.reader.open", "{reader}", "Readers of runs.")
 READER_LAG = Observed(
-    "agui.reader.lag",
-    "{event}",
-    "Events that the slowest reader has not been given.",
-    read=lambda readings: {"": max((each.reader_lag for each in readings), default=0)},
+    "agui.reader.lag", "{event}", "Events that are ready and not handed out to the slowest reader.", combine=max
 )
-LIMIT_USE = Observed("agui.limit.used", "{unit}", "Use of the limits of this process.", (LIMIT,), read=_sum_limits)
+LIMIT_USE = Observed("agui.limit.used", "{unit}", "Use of the limits of this process.", (LIMIT,))
 
 RECORDED: tuple[Counter | Histogram, ...] = (
     *(RUN_DURATION, FIRST_EVENT, RUN_TOKENS, CANCELS, REFUSALS, STORE_DURATION, BUS_DURATION, LOOP_LAG),

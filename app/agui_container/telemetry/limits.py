@@ -14,11 +14,6 @@ REPORT_SECONDS = 60.0
 logger = logging.getLogger(__name__)
 
 
-def count_refusal(name: str, scope: str) -> None:
-    """Count a request, run or message that a limit has refused or ended. ``scope`` is ``identity`` or ``process``."""
-    REFUSALS.add(1, {LIMIT: name, LIMIT_SCOPE: scope})
-
-
 class RefusalLog:
     """Refusals by limits: all in the metric, and in the log one in ``REPORT_SECONDS`` for each limit of an identity.
 
@@ -33,9 +28,9 @@ class RefusalLog:
     def report(self, name: str, identity: str = "", scope: str = "process") -> None:
         """Count a refusal, and log it unless the same limit was logged a short while ago.
 
-        ``identity`` is the one that was refused, empty without one. ``scope`` is as for ``count_refusal``.
+        ``identity`` is the one that was refused, empty without one. ``scope`` is ``identity`` or ``process``.
         """
-        count_refusal(name, scope)
+        REFUSALS.add(1, {LIMIT: name, LIMIT_SCOPE: scope})
         now = self._now()
         while self._reported_at and now - next(iter(self._reported_at.values())) >= REPORT_SECONDS:
             self._reported_at.popitem(last=False)

@@ -43,8 +43,8 @@ OPEN_PREFIX = "/console/"
 """Paths that need no token: health, metadata, descriptions of the API and the files of the chat page. None of them
 shows or changes anything of a caller. Every other path needs one, also a path that does not exist."""
 
-ErrorForm = Callable[[AppError, HTTPConnection], Response]
-"""Function that makes the response for an error."""
+ErrorForm = Callable[[AppError], bytes]
+"""Function that writes an error as JSON."""
 
 OUTER_SEND = "agui.outer_send"
 """Key in the scope's state for the ``send`` that this middleware received (see ``event_stream.chunk_writer``)."""
@@ -62,7 +62,7 @@ class CallerMiddleware:
         refused_status: status of a refused invocation instead of the error table's. AgentCore replaces the body of any
             4xx or 5xx, so behind AgentCore only a 200 can carry the error.
         ensure_open: opens the engine if no lifespan has done so. Raises ``AppError`` if it cannot.
-        error_forms: responses for errors below a path prefix, if they differ from AG-UI's.
+        error_forms: forms of errors below a path prefix, if they differ from AG-UI's.
     """
 
     def __init__(  # noqa: PLR0913 - the composition root hands over each part by name
@@ -98,6 +98,8 @@ class CallerMiddleware:
         state[OUTER_SEND] = send
         path = route_path(scope)
         state["refused_status"] = self._refused_status if INVOCATIONS_PATH.fullmatch(path) else None
+        forms = self._error_forms.items()
+        state["error_form"] = next((form for prefix, form in forms if path.startswith(prefix)), None)
         LOG_FIELDS.set({"requestId": caller.request_id})
         try:
             self._browsers.check(headers, scope)
@@ -112,9 +114,7 @@ class CallerMiddleware:
         await self._app(scope, receive, send)
 
     def _refusal(self, error: AppError, connection: HTTPConnection) -> Response:
-        path = route_path(connection.scope)
-        form = next((form for prefix, form in self._error_forms.items() if path.startswith(prefix)), error_response)
-        response = form(error, connection)
+        response = error_response(error, connection)
         challenge = self._authentication.challenge(error, url_of(connection))
         if challenge is not None:
             response.headers["WWW-Authenticate"] = challenge

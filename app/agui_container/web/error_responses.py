@@ -1,11 +1,11 @@
 """HTTP responses for requests and WebSocket handshakes that fail before a run exists.
 
-Rule: the body is one RUN_ERROR event, the same for every code and route, as AgentCore's contract demands. The
-client gets the message of the ``AppError``; everything else is in the log under the
-same request id.
+Rule: the body is one RUN_ERROR event, the same for every code and route, as AgentCore's contract demands. A protocol
+has JSON of its own below its prefix. The client gets the message of the ``AppError``; everything else is in the log
+under the same request id.
 
-The status is that of the error table, unless ``request.state`` has another one. ``CallerMiddleware`` puts it there with
-``AGUI_ERROR_STATUS=stream``, because AgentCore would replace the body.
+``CallerMiddleware`` puts the form of the body into ``request.state``, and the status if it is not that of the error
+table: with ``AGUI_ERROR_STATUS=stream``, because AgentCore would replace the body.
 
 Source: AG-UI spec 1.1, basic/transports/http-sse, "Errors".
 """
@@ -35,8 +35,10 @@ def error_response(error: AppError, request: HTTPConnection, *, status: int | No
     headers = {"Cache-Control": "no-store", "X-Request-Id": request_id}
     if error.wait_seconds is not None:
         headers["Retry-After"] = str(error.wait_seconds)
+    http_status = request.state.refused_status or status or error.code.http
+    if (form := request.state.error_form) is not None:
+        return Response(form(error), http_status, headers, media_type="application/json")
     body = sse_error_frame(encode(run_error(error, request_id)))
-    http_status = request.state.refused_status or status or error.spec.http
     return Response(body, http_status, headers, media_type=EVENT_STREAM)
 
 
@@ -45,7 +47,7 @@ async def send_refusal(error: AppError, response: Response, scope: Scope, receiv
     if scope["type"] == "http" or DENIAL_EXTENSION in scope.get("extensions", {}):
         await response(scope, receive, send)
     else:
-        await send({"type": "websocket.close", "code": error.spec.ws_close, "reason": error.code})
+        await send({"type": "websocket.close", "code": error.code.ws_close, "reason": error.code})
 
 
 async def on_app_error(request: Request, error: Exception) -> Response:

@@ -22,9 +22,9 @@ from agui_container.ports import Caller
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.wire.envelope import Batch
 from agui_container.run.subscription import Subscription
-from agui_container.threads import offload
+from agui_container.threads import LARGE_BYTES, offload_if_large
 from agui_container.web.caller_middleware import OUTER_SEND
-from agui_container.web.formats import COMMENT, STREAM_HEADERS, SseFormat
+from agui_container.web.formats import COMMENT, STREAM_HEADERS, reduced, size_to_reduce, sse_frames
 
 CHECK_SECONDS = 1.0
 """Longest interval between two checks."""
@@ -91,10 +91,10 @@ class EventStreamResponse:
     """Response with the events of a run, from the position of a subscription."""
 
     def __init__(
-        self, subscription: Subscription, event_format: SseFormat, caller: Caller, monitor: StreamMonitor
+        self, subscription: Subscription, caller: Caller, monitor: StreamMonitor, *, is_of_legacy_client: bool = False
     ) -> None:
         self._subscription = subscription
-        self._format = event_format
+        self._is_of_legacy_client = is_of_legacy_client
         self._caller = caller
         self._monitor = monitor
         self._deadline = asyncio.timeout(None)
@@ -163,15 +163,16 @@ class EventStreamResponse:
     async def _body(self, batch: Batch) -> bytes:
         if not batch.data:
             return COMMENT
-        body = self._format.body_now(batch)
-        return await offload(self._format.body, batch) if body is None else body
+        if self._is_of_legacy_client:
+            batch = await offload_if_large(size_to_reduce(batch), reduced, batch)
+        return sse_frames(batch.data, batch.first)
 
     def _push(self, batch: Batch) -> bool:
-        if self._write_chunk is None:
+        if self._write_chunk is None or (self._is_of_legacy_client and size_to_reduce(batch) > LARGE_BYTES):
             return False
         try:
-            body = self._format.body_now(batch)
-            self._has_written = body is not None and len(body) <= PUSHED_BYTES and self._write_chunk(body)
+            body = sse_frames((reduced(batch) if self._is_of_legacy_client else batch).data, batch.first)
+            self._has_written = len(body) <= PUSHED_BYTES and self._write_chunk(body)
         except Exception:  # noqa: BLE001 - the task of this response meets the same failure and raises it
             return False
         return self._has_written

@@ -9,7 +9,6 @@ Rules:
 
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 from email.message import Message
 from typing import BinaryIO, cast
 from urllib.parse import quote
@@ -25,7 +24,7 @@ from agui_container.engine.engine import Engine
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.web.caller_middleware import caller_of
 from agui_container.web.raw_path_route import RawPathRoute
-from agui_container.web.request_body import body_chunks, reading
+from agui_container.web.request_body import BodyChunks, in_time
 from agui_container.web.rest import NO_STORE, json_response
 from agui_core.commands import FilesDelete
 
@@ -41,14 +40,7 @@ NO_FILE = "The form has no file. Send one part with a file name, or the bytes th
 
 def routes(service: Engine, *, max_body: int) -> list[BaseRoute]:
     async def put(request: Request) -> Response:
-        chunks = body_chunks(request, max_body)
-        async with aclosing(chunks), reading(service):
-            if request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM:
-                upload = await read_form(request, chunks)
-                name, kind, content = upload.filename or "", upload.content_type or "", upload.file
-            else:
-                content = await read_raw(chunks)
-                name, kind = name_of(request), request.headers.get("content-type", "")
+        name, kind, content = await in_time(service, read_upload(request, max_body))
         with content:
             return json_response(await service.files.put(caller_of(request), name, kind, content))
 
@@ -66,6 +58,15 @@ def routes(service: Engine, *, max_body: int) -> list[BaseRoute]:
         RawPathRoute(FILE, get),
         RawPathRoute(FILE, delete, methods=["DELETE"]),
     ]
+
+
+async def read_upload(request: Request, max_body: int) -> tuple[str, str, BinaryIO]:
+    """Return the name, the type and the content of an upload. The caller closes the content."""
+    chunks, kind = BodyChunks(request, max_body), request.headers.get("content-type", "")
+    if kind.partition(";")[0].strip().lower() != FORM:
+        return name_of(request), kind, await read_raw(chunks)
+    upload = await read_form(request, chunks)
+    return upload.filename or "", upload.content_type or "", upload.file
 
 
 async def read_raw(chunks: AsyncIterator[bytes]) -> BinaryIO:

@@ -5,6 +5,7 @@ Source: AG-UI spec 1.1, basic/transports/http-sse.
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from ag_ui.core import PROTOCOL_VERSION, CustomEvent, RunFinishedEvent, RunStartedEvent
 from msgspec import Struct
@@ -22,8 +23,7 @@ from agui_container.protocol.wire import envelope
 from agui_container.web.caller_middleware import AGENT, INVOCATIONS, caller_of
 from agui_container.web.commands import CommandResponder
 from agui_container.web.event_stream import EventStreamResponse, StreamMonitor
-from agui_container.web.formats import EVENT_STREAM, HEADERS, SseFormat, sse_frames
-from agui_container.web.legacy_clients import LegacySseFormat, is_legacy_client
+from agui_container.web.formats import EVENT_STREAM, HEADERS, is_legacy_client, sse_frames
 from agui_container.web.raw_path_route import RawPathRoute
 from agui_container.web.request_body import read_request
 from agui_core.commands import Attach
@@ -47,15 +47,18 @@ def routes(
     async def invocations(request: Request) -> Response | EventStreamResponse:
         caller = caller_of(request)
         agent_request = (await read_request(request, max_body, service)).for_agent(request.path_params.get("agent"))
-        event_format = LegacySseFormat() if is_legacy_client(agent_request) else SseFormat()
+        stream = partial(
+            EventStreamResponse,
+            caller=caller,
+            monitor=monitor,
+            is_of_legacy_client=is_legacy_client(agent_request),
+        )
         if isinstance(agent_request, RunRequest):
-            subscription = await service.admit(agent_request.run_input, caller, agent_request.size)
-            return EventStreamResponse(subscription, event_format, caller, monitor)
+            return stream(await service.admit(agent_request.run_input, caller, agent_request.size))
         command = agent_request.command
         if isinstance(command, Attach):
             after = command.after or envelope.parse_cursor(request.headers.get("last-event-id"))
-            subscription = await service.attach(caller, command.thread_id, command.run_id, after)
-            return EventStreamResponse(subscription, event_format, caller, monitor)
+            return stream(await service.attach(caller, command.thread_id, command.run_id, after))
         return await execute(agent_request, caller)
 
     async def execute(request: CommandRequest, caller: Caller) -> Response:
@@ -70,7 +73,7 @@ def routes(
         if subscription.is_exhausted:
             subscription.close()
             return no_content_response(caller)
-        return EventStreamResponse(subscription, SseFormat(), caller, monitor)
+        return EventStreamResponse(subscription, caller, monitor)
 
     return [
         Route(INVOCATIONS, Endpoint(invocations), methods=["POST"]),

@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
-from starlette.requests import HTTPConnection
-from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from agui_container.engine.engine import Engine
@@ -34,12 +32,12 @@ class GrpcRegistration(msgspec.Struct, frozen=True):
 
 
 class HttpRegistration(msgspec.Struct, frozen=True):
-    """A protocol over HTTP. ``refusal`` responds to an error that occurs before a route is found."""
+    """A protocol over HTTP. ``error_form`` writes an error on a path below ``prefix`` as JSON."""
 
     prefix: str
     capabilities: Mapping[str, object]
     routes: Callable[[Engine, Closers], Sequence[BaseRoute]]
-    refusal: Callable[[AppError, HTTPConnection], Response]
+    error_form: Callable[[AppError], bytes]
 
 
 def read_options(settings: object, options: type[T]) -> T:

@@ -7,10 +7,9 @@ Rule: a large body is parsed in a thread, so that it does not block the event lo
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from starlette.requests import Request
 
@@ -50,17 +49,19 @@ async def read_body(request: Request, max_bytes: int, service: Engine) -> bytes:
             incomplete; SHUTTING_DOWN if the server cancels the request while ``service`` is draining.
         TimeoutError, asyncio.CancelledError: as raised by the caller's own timeout or cancellation.
     """
-    async with reading(service), aclosing(body_chunks(request, max_bytes)) as chunks:
-        return b"".join([chunk async for chunk in chunks])
+    return await in_time(service, _read_chunks(request, max_bytes))
 
 
-@asynccontextmanager
-async def reading(service: Engine) -> AsyncIterator[None]:
+async def _read_chunks(request: Request, max_bytes: int) -> bytes:
+    return b"".join([chunk async for chunk in BodyChunks(request, max_bytes)])
+
+
+async def in_time(service: Engine, work: Awaitable[T]) -> T:
     """Limit the time in which a body arrives. Raises as ``read_body``."""
     limit = asyncio.timeout(READ_SECONDS)
     try:
         async with limit:
-            yield
+            return await work
     except TimeoutError:
         if not limit.expired():
             raise
@@ -71,20 +72,33 @@ async def reading(service: Engine) -> AsyncIterator[None]:
         raise shutting_down() from None
 
 
-async def body_chunks(request: Request, max_bytes: int) -> AsyncGenerator[bytes, None]:
-    """Yield the parts of a body as they arrive. Raises ``AppError`` as ``read_body`` once it has been read."""
-    if request.headers.get("content-encoding", "identity") != "identity":
-        raise AppError(ErrorCode.VALIDATION_ERROR, "Content-Encoding: the body must be sent as it is, not compressed.")
-    size, is_more = 0, True
-    while is_more and size <= DISCARDED_BYTES:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            raise incomplete_body_error()
-        chunk, is_more = message.get("body", b""), message.get("more_body", False)
-        size += len(chunk)
-        if size <= max_bytes:
-            yield chunk
-    check_size(size, max_bytes)
+class BodyChunks:
+    """Iterator over the parts of a body as they arrive. Raises ``AppError`` as ``read_body`` once it has been read."""
+
+    def __init__(self, request: Request, max_bytes: int) -> None:
+        if request.headers.get("content-encoding", "identity") != "identity":
+            text = "Content-Encoding: the body must be sent as it is, not compressed."
+            raise AppError(ErrorCode.VALIDATION_ERROR, text)
+        self._receive = request.receive
+        self._max_bytes = max_bytes
+        self._size = 0
+        self._is_more = True
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while self._is_more and self._size <= DISCARDED_BYTES:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise incomplete_body_error()
+            chunk: bytes = message.get("body", b"")
+            self._is_more = message.get("more_body", False)
+            self._size += len(chunk)
+            if self._size <= self._max_bytes:
+                return chunk
+        check_size(self._size, self._max_bytes)
+        raise StopAsyncIteration
 
 
 def incomplete_body_error() -> AppError:

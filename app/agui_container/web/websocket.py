@@ -32,7 +32,7 @@ from agui_container.web.authentication import CallerAuthentication
 from agui_container.web.caller_middleware import AGENT, BEARER_PROTOCOL, caller_of
 from agui_container.web.commands import CommandResponder
 from agui_container.web.error_responses import internal_error
-from agui_container.web.legacy_clients import is_legacy_client
+from agui_container.web.formats import is_legacy_client
 from agui_container.web.request_body import check_size, parse_body
 from agui_container.web.websocket_output import FrameWriter
 from agui_container.web.websocket_runs import SocketRuns

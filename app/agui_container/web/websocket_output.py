@@ -2,6 +2,9 @@
 
 Rule: a control frame has ``control`` in the place of an event's ``type``.
 
+Rule: each event has a frame, but adjacent deltas of one stream are merged into one event, and no text is lost. Deltas
+belong to one stream if all their fields but ``delta`` and ``timestamp`` are equal.
+
 Rule: frames leave in the order in which they are given, at most 230 in any second, because AgentCore closes a
 connection on which more than 250 arrive in one, and a network may bunch them. A single frame is never delayed: a
 burst is free up to ``BURST`` frames, and then frames leave at ``RATE`` per second. No frame that can be smaller
@@ -13,14 +16,15 @@ Source: AgentCore's limits, ``bedrock-agentcore-limits`` (docs/architecture.md).
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from ag_ui.core import EventType
+from pydantic_core import from_json, to_json
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import CommandRequest
-from agui_container.protocol.wire.envelope import Batch
-from agui_container.protocol.wire.ws_frames import make_frames
+from agui_container.protocol.wire.envelope import Batch, Envelope
 from agui_container.web.caller_middleware import caller_of
 from agui_container.web.commands import encode_result
 
@@ -35,6 +39,15 @@ ONE_FRAME = 1 - 1e-6
 
 ABNORMAL_CLOSURE = 1006
 """Close code of a connection that ended without a close frame (RFC 6455, section 7.4.1)."""
+
+MERGED_BYTES = 30_000
+"""Maximum bytes of merged deltas: AgentCore's limit of 32 KB, with room for the cursor."""
+
+DELTA_TYPES = frozenset(
+    {EventType.TEXT_MESSAGE_CONTENT, EventType.TOOL_CALL_ARGS, EventType.REASONING_MESSAGE_CONTENT},
+)
+SIDE_FIELDS = {"metadata", "rawEvent"}
+"""Fields that describe a single delta. A delta with one of them is not merged."""
 
 
 class RateLimiter:
@@ -90,7 +103,7 @@ class FrameWriter:
                 **ids,
                 code=error.code,
                 message=error.message,
-                retryable=error.spec.is_retryable,
+                retryable=error.code.is_retryable,
                 retryAfter=error.wait_seconds,
                 requestId=self._caller.request_id,
             )
@@ -98,7 +111,7 @@ class FrameWriter:
     async def close(self, error: AppError) -> None:
         await self.send_error(error)
         if not self.has_left:
-            await self._websocket.close(error.spec.ws_close, error.code)
+            await self._websocket.close(error.code.ws_close, error.code)
 
     async def _send(self, frame: str) -> None:
         async with self._lock:
@@ -112,3 +125,56 @@ class FrameWriter:
 
 def control_fields(kind: str, fields: Mapping[str, object]) -> dict[str, object]:
     return {"control": kind, **{name: value for name, value in fields.items() if value is not None}}
+
+
+# --- merged deltas ----------------------------------------------------------------------------------------------------
+
+Stream = list[tuple[str, object]]
+"""The fields that the deltas of one stream have in common."""
+
+
+def make_frames(envelopes: Sequence[Envelope], *, with_seq: bool) -> list[str]:
+    """Return the frames, in order. A merged event gets the ``seq`` of its last delta."""
+    merged = _merge(envelopes) if len(envelopes) > 1 else ((each.data, each.seq) for each in envelopes)
+    return [(_add_seq(data, seq) if with_seq else data).decode() for data, seq in merged]
+
+
+def _merge(envelopes: Sequence[Envelope]) -> Iterator[tuple[bytes, int]]:
+    group: list[Envelope] = []
+    texts: list[str] = []
+    stream: Stream | None = None
+    size = 0
+    for envelope in envelopes:
+        next_stream, text = _read_delta(envelope)
+        added = len(to_json(text)) - len(b'""')
+        if next_stream is None or next_stream != stream or size + added > MERGED_BYTES:
+            if group:
+                yield _join(group, texts)
+            group, texts, stream, size = [], [], next_stream, len(envelope.data) - added
+        group.append(envelope)
+        texts.append(text)
+        size += added
+    yield _join(group, texts)
+
+
+def _read_delta(envelope: Envelope) -> tuple[Stream | None, str]:
+    """Return the stream and the text of a delta. The stream of an event that cannot be merged is None."""
+    if envelope.type not in DELTA_TYPES:
+        return None, ""
+    event: dict[str, object] = from_json(envelope.data)
+    text = str(event.pop("delta"))
+    event.pop("timestamp", None)
+    return None if event.keys() & SIDE_FIELDS else list(event.items()), text
+
+
+def _join(group: Sequence[Envelope], texts: Sequence[str]) -> tuple[bytes, int]:
+    first, last = group[0], group[-1]
+    return first.data if first is last else to_json({**from_json(first.data), "delta": "".join(texts)}), last.seq
+
+
+def _add_seq(data: bytes, seq: int) -> bytes:
+    if b'"metadata":' not in data:
+        return b'%b,"metadata":{"seq":%d}}' % (data[:-1], seq)
+    event: dict[str, object] = from_json(data)
+    metadata = event.get("metadata")
+    return to_json(event | {"metadata": {**(metadata if isinstance(metadata, dict) else {}), "seq": seq}})

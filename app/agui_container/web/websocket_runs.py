@@ -20,7 +20,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import RunRequest
 from agui_container.run.policy import OnBusy
 from agui_container.run.subscription import Subscription
-from agui_container.web.legacy_clients import is_legacy_client, reduced
+from agui_container.web.formats import is_legacy_client, reduced
 from agui_container.web.websocket_output import FrameWriter
 from agui_core.commands import Attach, Cancel
 

@@ -1,7 +1,9 @@
 """The agents of the table of cases as Langroid has them. They run in an environment of their own."""
 
+from collections.abc import AsyncIterator
 from threading import Event
 
+from ag_ui.core import RunAgentInput
 from langroid import ChatAgent, ChatAgentConfig, Task, ToolMessage
 from langroid.language_models import OpenAIGPTConfig
 
@@ -49,3 +51,11 @@ llm = OpenAIGPTConfig(chat_model="gpt-4o", cache_config=None)
 agent = ChatAgent(ChatAgentConfig(llm=llm))
 agent.enable_message([Roll, Stumble, Hold, Release])
 task = Task(agent, name="dice")
+
+
+async def bare(input: RunAgentInput) -> AsyncIterator[str]:
+    clone = agent.clone()
+    answer = await clone.llm_response_async(str(input.messages[-1].content))
+    if answer and answer.oai_tool_calls:
+        answer = await clone.agent_response_async(answer)
+    yield answer.content if answer else "no handler"

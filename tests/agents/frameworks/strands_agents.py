@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from uuid import uuid4
 
-from ag_ui.core import CustomEvent
+from ag_ui.core import BaseEvent, CustomEvent, RunAgentInput
 from ag_ui_strands import StrandsAgent, StrandsAgentConfig, ToolBehavior
 from strands import Agent, ToolContext, tool
 from strands.models import Model
@@ -12,7 +12,8 @@ from strands.multiagent import GraphBuilder, Swarm
 from strands.types.content import Messages
 from strands.types.streaming import StreamEvent
 
-from tests.agents.frameworks.dice import charge, roll, stumble
+from agui_container.ports import current_run
+from tests.agents.frameworks.dice import charge, filled, roll, stumble
 from tests.agents.frameworks.scripted_model import ARGUMENTS, Use, answer
 from tests.agents.turns_of_models import EFFECTS_SAID, next_calls, said_effects
 
@@ -89,11 +90,36 @@ def node(name: str) -> Agent:
     return Agent(name=name, model=ScriptedStrandsModel(), tools=[ROLL, tool(stumble)], callback_handler=None)
 
 
+@tool
+async def spin(sides: int) -> str:
+    """Call a tool of the server, and leave its interrupt to Strands."""
+    return str(await current_run().call_tool("spin", {"sides": sides}))
+
+
 bare = StrandsAgent(agent=node("bare"), name="bare")
+
+
+def fail_to_build(*_: object) -> str:
+    raise RuntimeError("secret")
+
+
+async def bare_hook(input: RunAgentInput) -> AsyncIterator[BaseEvent]:
+    config = StrandsAgentConfig(state_context_builder=fail_to_build)
+    async for event in StrandsAgent(agent=node("bare"), name="bare", config=config).run(filled(input)):
+        yield event
+
+
+bare_tool = StrandsAgent(agent=Agent(model=ScriptedStrandsModel(), tools=[spin], callback_handler=None), name="bare")
 builder = GraphBuilder()
 builder.add_node(node("dice"), "dice")
 graph = builder.build()
 swarm = Swarm([node("dice")])
+
+
+async def bare_swarm(input: RunAgentInput) -> AsyncIterator[BaseEvent]:
+    async for event in StrandsAgent(agent=Swarm([node("dice")]), name="bare").run(filled(input)):
+        yield event
+
 
 ASKS = StrandsAgentConfig(tool_behaviors=dict.fromkeys(("roll", "charge"), ToolBehavior(interrupt_on_call=True)))
 asking = StrandsAgent(agent=agent, name="asking", config=ASKS)

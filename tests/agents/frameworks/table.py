@@ -17,10 +17,14 @@ def python_of(framework: str) -> str | Path:
 
 @dataclass(frozen=True)
 class Row:
-    """One framework. ``agents`` are names in its module in this folder, with the cases that each lacks."""
+    """One framework. ``agents`` are names in its module in this folder, with the cases that each lacks.
+
+    ``unrepaired`` are names of agents whose events are the framework's, or those of its own translation.
+    """
 
     name: str
     agents: Mapping[str, Sequence[str]]
+    unrepaired: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -30,12 +34,9 @@ class Row:
     @property
     def references(self) -> str:
         module = f"tests.agents.frameworks.{self.name}_agents"
-        own = [f"{name}={module}:{name}" for name in (*self.agents, *(["bare"] if self.name in REPAIRED else []))]
+        own = [f"{name}={module}:{name}" for name in (*self.agents, *self.unrepaired)]
         return ",".join([*own, f"example=examples.{self.name}_agent:agent"])
 
-
-REPAIRED = {"ag2", "agno", "strands"}
-"""Frameworks with an agent ``bare``: their own translation, without our repairs."""
 
 FORGETS = ("server tool", "client tool", "second turn", "policy", "approval")
 SERVERS_OWN = ("policy", "usage", "tool raises")
@@ -51,13 +52,18 @@ COMMANDS = f"{ROOT / 'tests/agents/frameworks/bin'}:{Path(python_of('claude_sdk'
 ROWS = [
     Row("langgraph", {"agent": (*SERVERS_OWN, "approval")}),
     Row("pydantic_ai", {"agent": (*SERVERS_OWN, "approval"), "asking": (*SERVERS_OWN, "server tool")}),
-    Row("adk", {"agent": ()}),
-    Row("ag2", {"agent": ()}),
-    Row("agno", {"agent": (), "stored": (), "team": ()}),
-    Row("claude_sdk", {"agent": ()}, {"PATH": COMMANDS}),
+    Row("adk", {"agent": ()}, ("bare",)),
+    Row("ag2", {"agent": ()}, ("bare",)),
+    Row("agno", {"agent": (), "stored": (), "team": ()}, ("bare",)),
+    Row("claude_sdk", {"agent": ()}, variables={"PATH": COMMANDS}),
     Row("langchain", {"agent": ()}),
-    Row("langroid", {"agent": ("approval",), "task": ("approval",)}, {"TIKTOKEN_CACHE_DIR": str(ENCODINGS)}),
-    Row("llama_index", {"agent": ("approval",), "workflow": ("approval",)}),
+    Row(
+        "langroid",
+        {"agent": ("approval",), "task": ("approval",)},
+        ("bare",),
+        {"TIKTOKEN_CACHE_DIR": str(ENCODINGS)},
+    ),
+    Row("llama_index", {"agent": ("approval",), "workflow": ("approval",)}, ("bare",)),
     Row("microsoft", {"agent": ()}),
     Row("openai_agents", {"agent": (), "chat": ()}),
     Row(
@@ -68,5 +74,6 @@ ROWS = [
             "graph": FORGETS,
             "swarm": FORGETS,
         },
+        ("bare", "bare_hook", "bare_swarm", "bare_tool"),
     ),
 ]

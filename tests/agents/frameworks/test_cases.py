@@ -5,13 +5,14 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.agents.frameworks.model_server import model_server
-from tests.agents.frameworks.table import REPAIRED, ROWS, Row
+from tests.agents.frameworks.table import ROWS, Row
 from tests.server.sockets.process import ServerProcess
 from tests.sse import events_of
 
@@ -135,7 +136,7 @@ def test_text_is_streamed(row: Row, agent: str, serve: Serve) -> None:
 @case("usage")
 def test_usage_is_that_of_the_model(row: Row, agent: str, serve: Serve) -> None:
     client = Conversation(serve(row), agent).say("say hi")
-    assert [(used["inputTokens"], used["outputTokens"]) for used in client.end["usage"]] == [(3, 2)]
+    assert [(used["inputTokens"], used["outputTokens"]) for used in client.end.get("usage", [])] == [(3, 2)]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
@@ -186,7 +187,7 @@ def test_a_cancel_ends_the_call_of_the_model(row: Row, agent: str, serve: Serve)
 @pytest.mark.parametrize("said", ["fail", "fail late"])
 def test_a_failure_of_the_model_is_one_neutral_sentence(row: Row, agent: str, said: str, serve: Serve) -> None:
     client = Conversation(serve(row), agent).say(said)
-    assert (client.end["type"], client.end["code"]) == ("RUN_ERROR", "AGENT_ERROR")
+    assert (client.end["type"], client.end.get("code")) == ("RUN_ERROR", "AGENT_ERROR")
     assert "secret" not in str(client.events)
 
 
@@ -197,12 +198,6 @@ def test_the_text_of_a_tools_exception_stays_in_the_log(row: Row, agent: str, se
     shown = [event for event in client.events if event["type"] != "TEXT_MESSAGE_CONTENT"]
     assert "secret" not in str(shown)
     assert "Traceback" not in str(client.events)
-
-
-@pytest.mark.parametrize("name", sorted(REPAIRED))
-def test_a_framework_alone_still_shows_exceptions_of_tools(name: str, serve: Serve) -> None:
-    with pytest.raises(AssertionError, match=r"secret|Traceback"):
-        test_the_text_of_a_tools_exception_stays_in_the_log(row_of(name), "bare", serve)
 
 
 @case("owners")
@@ -236,6 +231,55 @@ def test_the_frameworks_own_approval_is_an_interrupt(row: Row, agent: str, serve
     client.answer({"approved": approved})
     assert client.end["type"] == "RUN_FINISHED", client.events
     assert ("charged 6" in client.text) is approved
+
+
+FAILS_LATE = partial(test_a_failure_of_the_model_is_one_neutral_sentence, said="fail late")
+ASKS = partial(test_the_frameworks_own_approval_is_an_interrupt, approved=True)
+UNREPAIRED = [
+    ("adk", "bare", test_usage_is_that_of_the_model, r"\[\] == \[\(3, 2\)\]"),
+    ("adk", "bare", ASKS, "too many values"),
+    ("ag2", "bare", test_the_text_of_a_tools_exception_stays_in_the_log, "secret"),
+    ("agno", "bare", test_usage_is_that_of_the_model, r"\[\] == \[\(3, 2\)\]"),
+    ("agno", "bare", ASKS, "not enough values"),
+    ("agno", "bare", test_the_text_of_a_tools_exception_stays_in_the_log, "secret"),
+    ("langroid", "bare", FAILS_LATE, "RUN_FINISHED"),
+    ("strands", "bare", test_the_text_of_a_tools_exception_stays_in_the_log, "secret"),
+    ("strands", "bare_swarm", FAILS_LATE, "RUN_FINISHED"),
+    ("strands", "bare_tool", test_a_tool_of_the_settings_asks_for_approval_first, "not enough values"),
+]
+"""Cases that fail without our repairs, and how. If one holds, its release is without the fault: remove the repair."""
+
+
+@pytest.mark.parametrize(("name", "agent", "fails", "match"), UNREPAIRED)
+def test_a_framework_alone_still_has_its_fault(
+    name: str, agent: str, fails: Callable[..., None], match: str, serve: Serve
+) -> None:
+    test_text_is_streamed(row_of(name), agent, serve)
+    with pytest.raises((AssertionError, ValueError), match=match):
+        fails(row=row_of(name), agent=agent, serve=serve)
+
+
+def test_adk_alone_still_calls_the_model_after_a_cancel(serve: Serve) -> None:
+    client = Conversation(serve(row_of("adk")), "bare")
+    client.cancel_once_it_speaks(f"wait {client.thread}")
+    assert client.end["outcome"] == {"type": "cancelled"}
+    assert Conversation(serve(row_of("adk")), "agent").say(f"release {client.thread}").text == "it goes on"
+
+
+def test_langroid_alone_still_makes_clones_without_handlers_of_tools(serve: Serve) -> None:
+    assert Conversation(serve(row_of("langroid")), "bare").say("use roll").text == "no handler"
+
+
+def test_strands_alone_still_shows_exceptions_of_hooks(serve: Serve) -> None:
+    client = Conversation(serve(row_of("strands")), "bare_hook").say("say hi")
+    hooks = [event["value"] for event in client.of_type("CUSTOM") if event["name"] == "hook_error"]
+    assert {hook["error"] for hook in hooks} == {"secret"}
+
+
+def test_llama_index_alone_still_loses_the_memory_of_a_workflow_that_asks(serve: Serve) -> None:
+    client = Conversation(serve(row_of("llama_index")), "bare")
+    assert client.say("say hi").text == "hi"
+    assert client.say("use charge").text == "Path 'memory' not found in state"
 
 
 WITH_ADAPTERS = ("langgraph", "pydantic_ai", "strands")

@@ -25,6 +25,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.messages import ToolMessage as LangChainToolMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
@@ -98,6 +99,19 @@ async def test_a_tools_message_has_one_id() -> None:
     (result,) = of_type(done, ToolCallResultEvent)
     snapshot = of_type(done, MessagesSnapshotEvent)[-1]
     assert [message.id for message in snapshot.messages if message.role == "tool"] == [result.message_id]
+
+
+async def test_a_late_result_of_a_client_replaces_what_stood_in_for_it() -> None:
+    graph = langgraph_agents.agent.copy({"checkpointer": InMemorySaver()})
+    function = FunctionCall(name="pick", arguments="{}")
+    asked = ("hi", AssistantMessage(id="a", tool_calls=[ToolCall(id="call-1", function=function)]))
+    tools = [client_tool("pick")]
+    await items(graph, run_input(*asked, "say hi", tools=tools))
+    late = ToolMessage(id="t", tool_call_id="call-1", content="the red one")
+    done = await items(graph, run_input(*asked, "say hi", late, "count", tools=tools))
+    snapshot = of_type(done, MessagesSnapshotEvent)[-1]
+    assert [message.content for message in snapshot.messages if message.role == "tool"] == ["the red one"]
+    assert [event.delta for event in of_type(done, TextMessageContentEvent)] == ["3 messages"]
 
 
 # --- messages with calls that a node returns itself ------------------------------------------------------------------

@@ -5,15 +5,22 @@ A row that fails here says that its release has mended the fault, and that the r
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from importlib import metadata
+from pathlib import Path
 
 import pytest
+from ag_ui.core import RunFinishedEvent, RunFinishedInterruptOutcome, ToolCallResultEvent
 from ag_ui_langgraph import LangGraphAgent
+from packaging.requirements import Requirement
 
-from agui_container.agents.frameworks import langgraph
+from agui_container.agents.frameworks import langgraph, pydantic_ai
 from agui_container.agents.frameworks.translation import FrameworkError
 from tests.agents.frameworks import langgraph_agents
 from tests.agents.frameworks import test_langgraph as shown
 from tests.agents.frameworks import test_langgraph_answers as answers
+from tests.agents.frameworks import test_pydantic_ai as calls
+from tests.agents.frameworks.table import PACKAGES, python_of
+from tests.contexts import of_type
 
 pytestmark = pytest.mark.packages
 
@@ -48,3 +55,32 @@ async def test_ag_ui_langgraph_0_0_47_puts_a_message_between_a_call_and_its_resu
     monkeypatch.setattr(langgraph.PendingInterrupts, "is_deferred", lambda *_: False)
     with pytest.raises(AssertionError):
         await answers.test_a_user_message_beside_an_open_interrupt_is_kept_for_the_next_run()
+
+
+async def test_ag_ui_langgraph_0_0_47_keeps_the_first_result_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(langgraph, "merge_state", lambda merge, *arguments: merge(*arguments))
+    with pytest.raises(AssertionError, match="the red one"):
+        await shown.test_a_late_result_of_a_client_replaces_what_stood_in_for_it()
+
+
+async def test_ag_ui_langgraph_0_0_47_fails_on_fields_that_are_no_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(langgraph, "check_form", lambda _: None)
+    with pytest.raises(FrameworkError, match="list indices"):
+        await answers.test_fields_that_must_be_objects_are_refused_if_they_are_not("state", "state")
+
+
+async def test_pydantic_ai_2_68_drops_a_call_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pydantic_ai, "with_answers", lambda input, _: input)
+    request = calls.waiting("a", "b").model_copy(update={"resume": [calls.entry("a")]})
+    with pytest.warns(match=r"unresolved tool call\(s\) \['roll'\], which were stripped"):
+        done = await calls.items("asking", request)
+    assert [event.tool_call_id for event in of_type(done, ToolCallResultEvent)] == ["a"]
+    assert isinstance(done[-1], RunFinishedEvent)
+    assert not isinstance(done[-1].outcome, RunFinishedInterruptOutcome)
+
+
+def test_agent_framework_ag_ui_1_7_demands_an_older_ag_ui_protocol() -> None:
+    packages = Path(python_of("microsoft")).parents[1] / PACKAGES
+    (package,) = metadata.distributions(name="agent-framework-ag-ui", path=[str(packages)])
+    (demand,) = [each for each in map(Requirement, package.requires or ()) if each.name == "ag-ui-protocol"]
+    assert not demand.specifier.contains(metadata.version("ag-ui-protocol"))

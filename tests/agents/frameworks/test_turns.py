@@ -3,9 +3,7 @@
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import httpx
 import pytest
@@ -22,15 +20,16 @@ from agui_container.conversation.stored_parts import CUT_OFF
 from agui_container.main import build_service
 from agui_container.settings import Settings
 from agui_container.testing import EVENT, user_input
+from tests.agents.conftest import Serve
 from tests.agents.frameworks import langgraph_agents, pydantic_ai_agents
 from tests.agents.frameworks.table import python_of
 from tests.agents.turns import (
     EFFECTS,
     POLICY,
+    TOOLS,
     WAYS,
     Ask,
     Client,
-    ServedClient,
     answer_all,
     answer_when_forgotten,
     asks,
@@ -46,7 +45,6 @@ from tests.sse import SseFrame, frames_of, http_client, stream_frames
 
 pytestmark = pytest.mark.packages
 
-TOOLS = "tests.agents.turns:tools"
 STORES = ("memory", "sqlite", "postgres")
 
 
@@ -84,29 +82,6 @@ def beside(*nodes: Any, checkpointer: bool) -> object:  # noqa: ANN401 - as abov
         graph.add_node(f"node{at}", node)
         graph.add_edge(START, f"node{at}")
     return graph.compile(checkpointer=InMemorySaver() if checkpointer else None)
-
-
-class Serve(Protocol):
-    async def __call__(self, agent: object, store: str = "memory") -> ServedClient: ...
-
-
-@pytest.fixture
-async def serve(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Serve]:
-    EFFECTS.clear()
-    async with AsyncExitStack() as stack:
-
-        async def serve(agent: object, store: str = "memory") -> ServedClient:
-            url = {"sqlite": f"sqlite:///{tmp_path / 'turns.db'}"}.get(store, store)
-            if store == "postgres":
-                url = request.getfixturevalue("postgres_url")
-            settings = Settings(agent="agent", tools=TOOLS, tool_policy=POLICY, store=url)
-            service = build_service(settings, agent)
-            await service.open()
-            stack.push_async_callback(service.aclose)
-            stack.push_async_callback(service.drain, 0)
-            return ServedClient(asks(service), service=service)
-
-        yield serve
 
 
 @pytest.mark.parametrize("checkpointer", [True, False], ids=["checkpointer", "none"])

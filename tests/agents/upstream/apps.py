@@ -12,6 +12,6 @@ async def _answer(request: dict[str, object]) -> AsyncIterator[Event | str]:
     yield finished(request)
 
 
-app = Server(_answer, refusal("/closed", 422, "secret detail")).app
+app = Server(_answer, *(refusal(f"/refused/{status}", status, "secret detail") for status in (422, 503))).app
 empty = Starlette()
 NUMBER = 1

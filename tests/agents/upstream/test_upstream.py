@@ -15,8 +15,9 @@ from agui_container.agents.upstream import UpstreamOptions
 from agui_container.settings import Settings, SettingsError
 from agui_container.testing import open_thread, run_agent, user_input
 from tests.agents.upstream import pay_tools
-from tests.agents.upstream.servers import Event, Server, called, finished, said, started
+from tests.agents.upstream.servers import Answer, Event, Server, called, finished, said, started
 from tests.contexts import of_type, run_context, run_input
+from tests.tools.mcp_demo import Demo, serve_app
 
 TOOLS = "tests.agents.upstream.pay_tools:pay"
 
@@ -148,39 +149,89 @@ async def test_a_failure_is_one_sentence_and_its_cause_is_in_the_log(
     assert cause in caplog.text
 
 
-async def test_a_refusal_is_one_sentence_and_status_and_text_are_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    async with open_thread(settings=Settings(agent="tests.agents.upstream.apps:app/closed")) as thread:
+@pytest.mark.parametrize("status", [422, 503])
+async def test_a_refusal_is_one_sentence_and_url_status_and_text_are_in_the_log(
+    status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_thread(settings=Settings(agent=f"tests.agents.upstream.apps:app/refused/{status}")) as thread:
         with caplog.at_level(logging.WARNING):
             events = await thread.send("hi")
     assert isinstance(events[-1], RunErrorEvent)
-    assert events[-1].message == "The agent's server failed."
-    assert "status 422" in caplog.text
+    assert (events[-1].code, events[-1].message) == ("AGENT_ERROR", "The agent's server failed.")
+    assert f"url=http://localhost/refused/{status}" in caplog.text
+    assert f"status {status}" in caplog.text
     assert "secret detail" in caplog.text
 
 
-async def pay_then_say(request: dict[str, object]) -> AsyncIterator[Event | str]:
-    yield started(request)
-    if last_role(request) == "tool":
-        results = [message["content"] for message in request["messages"] if message["role"] == "tool"]  # type: ignore[attr-defined]
-        for event in said(f"paid: {', '.join(results)}"):
-            yield event
-    else:
-        for number in (1, 2):
-            for event in called("pay", {"amount": number}, f"call-{number}"):
+def calls_then_says(name: str, *arguments: object) -> Answer:
+    """Return a server that makes these calls of a tool, and says their results."""
+
+    async def answer(request: dict[str, object]) -> AsyncIterator[Event | str]:
+        yield started(request)
+        if last_role(request) == "tool":
+            results = [message["content"] for message in request["messages"] if message["role"] == "tool"]  # type: ignore[attr-defined]
+            for event in said(f"results: {', '.join(results)}"):
                 yield event
-    yield finished(request)
+        else:
+            for number, each in enumerate(arguments, 1):
+                for event in called(name, each, f"call-{number}"):
+                    yield event
+        yield finished(request)
+
+    return answer
 
 
 async def test_tools_of_the_settings_run_here_and_the_server_is_asked_again() -> None:
     pay_tools.PAID.clear()
-    server = Server(pay_then_say)
+    server = Server(calls_then_says("pay", {"amount": 1}, {"amount": 2}))
     async with open_thread(server.app, Settings(tools=TOOLS)) as thread:
         events = await thread.send("pay")
-        assert thread.text == "paid: paid 1, paid 2"
+        assert thread.text == "results: paid 1, paid 2"
     assert pay_tools.PAID == [1, 2]
     assert [tool["name"] for tool in server.requests[0]["tools"]] == ["pay"]  # type: ignore[attr-defined]
     assert server.requests[0]["runId"] != server.requests[1]["runId"]
     assert [event.content for event in of_type(events, ToolCallResultEvent)] == ["paid 1", "paid 2"]
+
+
+@pytest.fixture
+async def mcp() -> AsyncIterator[tuple[Demo, str]]:
+    """An MCP server, and the setting that names it."""
+    demo = Demo()
+    async with serve_app(demo.server.streamable_http_app()) as port:
+        yield demo, json.dumps([{"name": "demo", "url": f"http://127.0.0.1:{port}/mcp"}])
+
+
+async def test_tools_of_mcp_servers_run_here_and_the_server_is_asked_again(mcp: tuple[Demo, str]) -> None:
+    demo, servers = mcp
+    server = Server(calls_then_says("demo_add", {"a": 1, "b": 2}))
+    async with open_thread(server.app, Settings(mcp_servers=servers)) as thread:
+        events = await thread.send("add")
+        assert thread.text == "results: 3"
+    assert demo.calls == ["add"]
+    assert [event.content for event in of_type(events, ToolCallResultEvent)] == ["3"]
+    (offered,) = [tool for tool in server.requests[0]["tools"] if tool["name"] == "demo_add"]  # type: ignore[attr-defined]
+    assert (offered["description"], offered["parameters"]["required"]) == ("Add two numbers.", ["a", "b"])
+    assert [last_role(request) for request in server.requests] == ["user", "tool"]
+
+
+@pytest.mark.parametrize(
+    ("approved", "calls", "text"),
+    [(True, ["add"], "results: 3"), (False, [], "results: Error: the user denied this call.")],
+)
+async def test_a_tool_of_an_mcp_server_that_the_policy_asks_for_waits_for_its_approval(
+    mcp: tuple[Demo, str], calls: list[str], text: str, *, approved: bool
+) -> None:
+    demo, servers = mcp
+    server = Server(calls_then_says("demo_add", {"a": 1, "b": 2}))
+    policy = [{"tool_pattern": "demo_*", "policy": "ask"}]
+    async with open_thread(server.app, Settings(mcp_servers=servers, tool_policy=json.dumps(policy))) as thread:
+        await thread.send("add")
+        assert [each.tool_call_id for each in thread.interrupts] == ["call-1"]
+        assert (demo.calls, len(server.requests)) == ([], 1)
+        await thread.answer({"approved": approved})
+        assert thread.text == text
+    assert demo.calls == calls
+    assert [last_role(request) for request in server.requests] == ["user", "tool"]
 
 
 async def test_a_question_of_the_server_is_an_interrupt_and_gets_its_answer() -> None:
@@ -246,7 +297,7 @@ async def test_a_reader_that_waits_holds_the_server_back() -> None:
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
-        ("tests.agents.upstream.apps:app", "app/agent, tests.agents.upstream.apps:app/closed"),
+        ("tests.agents.upstream.apps:app", "app/agent, tests.agents.upstream.apps:app/refused/422"),
         ("tests.agents.upstream.apps:empty", "without a POST route"),
         ("tests.agents.upstream.apps:NUMBER/agent", "no ASGI application"),
         ("http://", "is no URL of an AG-UI server"),

@@ -2,11 +2,11 @@
 
 import os
 import signal
-import socket
 import sys
 from pathlib import Path
 
 from tests.docs.documents import ROOT
+from tests.ports import free_port
 from tests.server.sockets.process import ServerProcess
 from tests.server.test_embedding import answer_of
 
@@ -37,10 +37,8 @@ async def agent(body: RunAgentInput):
 
 def start(folder: Path) -> ServerProcess:
     (folder / "crew_server.py").write_text(AGENT)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    variables = {"AGENT_PYTHON": sys.executable, "AGENT_PORT": str(port), "PATH": path}
+    variables = {"AGENT_PYTHON": sys.executable, "AGENT_PORT": str(free_port()), "PATH": path}
     return ServerProcess(("bash", str(FOLDER / "start.sh")), folder, **variables)
 
 

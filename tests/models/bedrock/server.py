@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from tests.models.bedrock.frames import frame
 from tests.models.bedrock.rules import broken_rules
+from tests.raw_server import raw_server
 
 Event = Mapping[str, Any]
 
@@ -140,17 +141,6 @@ async def _hold(answer: BedrockResponse, reader: asyncio.StreamReader) -> None:
 @asynccontextmanager
 async def wire_server() -> AsyncIterator[BedrockServer]:
     wire = BedrockServer("")
-    tasks: set[asyncio.Task[None]] = set()
-
-    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.get_running_loop().create_task(wire.serve(reader, writer))
-        tasks.add(task)
-
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    wire.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    yield wire
-    server.close()
-    for task in tasks:
-        task.cancel()
-    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
-        assert outcome is None or isinstance(outcome, asyncio.CancelledError), outcome
+    async with raw_server(wire.serve) as port:
+        wire.url = f"http://127.0.0.1:{port}"
+        yield wire

@@ -2,12 +2,13 @@
 
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from ag_ui.core import UserMessage
 
 from agui_container.assistant.assistant import Assistant
 from agui_container.models.bedrock import BedrockModel
@@ -15,6 +16,9 @@ from agui_container.models.bedrock.client import _create_client
 from agui_container.models.bedrock.options import BedrockOptions
 from agui_container.ports import Delta
 from agui_container.protocol.errors import AppError
+from agui_container.testing import run_agent
+from agui_container.tools.builtin import builtin_tools
+from agui_core.transcript import Transcript
 from tests.contexts import collect_items, run_context, run_input
 from tests.models.bedrock.doubles import (
     ANSWER,
@@ -73,6 +77,37 @@ async def test_a_scenario(
     assert pauses.taken == [0.5, 1.0, 2.0][: tries - 1]
     assert not wire.answers
     assert wire.broken == []
+
+
+THOUGHT = {"text": "Six by seven.", "signature": "c2lnbmVk"}
+USE = {"toolUseId": "t1", "name": "calculate"}
+CALLS: list[Mapping[str, Any]] = [
+    START,
+    {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"reasoningContent": {"text": THOUGHT["text"]}}}},
+    {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"reasoningContent": {"signature": THOUGHT["signature"]}}}},
+    {"contentBlockStart": {"contentBlockIndex": 1, "start": {"toolUse": USE}}},
+    {"contentBlockDelta": {"contentBlockIndex": 1, "delta": {"toolUse": {"input": '{"expression": "6*7"}'}}}},
+    {"messageStop": {"stopReason": "tool_use"}},
+    METADATA,
+]
+
+
+async def test_signed_reasoning_and_a_call_come_back_in_this_turn_and_in_the_next_one(
+    wire: BedrockServer, bedrock: BedrockModels
+) -> None:
+    wire.will(CALLS, ANSWER, ANSWER)
+    model, history = Assistant(bedrock(), builtin_tools()), Transcript([])
+    for said in ("What is 6*7?", "Sure?"):
+        request = run_input(*history.messages, UserMessage(id=said, content=said))
+        history = Transcript(request.messages)
+        for event in await run_agent(model, request):
+            history.feed(event)
+    _, second, third = (body["messages"] for body in wire.requests)
+    assert second == third[: len(second)]
+    called, result = second[1]["content"], second[2]["content"]
+    assert called[0] == {"reasoningContent": {"reasoningText": THOUGHT}}
+    assert called[1]["toolUse"]["input"] == {"expression": "6*7"}
+    assert result[0]["toolResult"]["content"] == [{"text": "42"}]
 
 
 async def test_a_model_is_named_by_an_arn_and_usage_does_not_name_the_account(

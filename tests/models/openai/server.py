@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 
+from tests.raw_server import raw_server
+
 SSE = "text/event-stream; charset=utf-8"
 
 
@@ -103,21 +105,8 @@ async def _write(writer: asyncio.StreamWriter, answer: OpenAIResponse) -> bool:
 @asynccontextmanager
 async def wire_server() -> AsyncIterator[OpenAIServer]:
     wire = OpenAIServer()
-    tasks: set[asyncio.Task[None]] = set()
-
-    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        tasks.add(asyncio.ensure_future(wire.serve(reader, writer)))
-
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    wire.port = server.sockets[0].getsockname()[1]
-    try:
+    async with raw_server(wire.serve) as wire.port:
         yield wire
-    finally:
-        server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await server.wait_closed()
 
 
 def sse(*events: object) -> list[bytes]:

@@ -75,7 +75,7 @@ async def test_a_server_that_dies_anywhere_is_unavailable(wire: OpenAIServer, mo
         given, failure = await read_deltas(model.stream(PROMPT))
         assert text_in(given) == ("" if cut < first else "a" if cut < second else "ab")
         assert (failure is None) == (cut >= second)
-        assert failure is None or (failure.code is ErrorCode.MODEL_UNAVAILABLE and failure.spec.is_retryable)
+        assert failure is None or (failure.code is ErrorCode.MODEL_UNAVAILABLE and failure.code.is_retryable)
         wire.answers.clear()
 
 

@@ -24,10 +24,10 @@ from agui_container.protocols.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
 from agui_container.protocols.kontekst.translator import KontekstTranslator
 from agui_container.protocols.roboto.messages import session_messages
-from agui_container.protocols.roboto.records import Notes, ToolSpec
-from agui_container.protocols.roboto.views import SHOWN, LiveMessages
+from agui_container.protocols.roboto.requests import Facts, ToolSpec
+from agui_container.protocols.roboto.turns import SHOWN, LiveMessages
 from agui_container.protocols.roz.client_tools import tools_by_name
-from agui_container.protocols.roz.options import PermissionRule, RozWire
+from agui_container.protocols.roz.options import PermissionRule
 from agui_container.protocols.roz.server_messages import RozEncoder
 from agui_container.protocols.roz.translator import RozTranslator
 
@@ -92,9 +92,9 @@ class Conversation:
         return list(self._translator.settle(answers)) if answers else []
 
 
-def roz_conversation(wire: RozWire) -> Conversation:
+def roz_conversation() -> Conversation:
     numbers, tools = count(1), tools_by_name([roz.ToolSchema(name=CLIENT_TOOL)])
-    encoder = RozEncoder(wire, lambda: f"e{next(numbers)}", lambda: 100.0)
+    encoder = RozEncoder(lambda: f"e{next(numbers)}", lambda: 100.0)
     rules = [PermissionRule("pay", "ask", "physical", "money")]
     translator = RozTranslator(encoder, "m1", tools, rules, lambda: 100.0)
     return Conversation(translator, roz.SessionRequest, [CLIENT_TOOL])
@@ -107,18 +107,20 @@ def roboto_messages(runs: Iterable[Json]) -> list[Json]:
         for event in [*run["events"], *results]:
             if EventType(event["type"]) in SHOWN:
                 live.feed(json.dumps(event).encode())
-    notes = Notes(tools=[ToolSpec(name=CLIENT_TOOL)])
-    rows = [it.json() for it in session_messages(live.messages, notes, 0.0)]
+    facts = Facts(tools=[ToolSpec(name=CLIENT_TOOL)])
+    rows = [it.json() for it in session_messages(live.messages, facts, 0.0)]
     return [{name: value for name, value in row.items() if name != "created"} for row in rows]
 
 
 def translations(runs: list[Json]) -> Json:
-    old, new = roz_conversation(RozWire.V0_2), roz_conversation(RozWire.V1_0)
-    run = Conversation(KontekstTranslator("r", "s", "default"), kontekst.RunCommand)
-    made: Json = {"roz 0.2": old.play(runs, "roz"), "roz 1.0": new.play(runs, "roz")}
-    assert old.answers == new.answers
+    session, run = roz_conversation(), Conversation(KontekstTranslator("r", "s", "default"), kontekst.RunCommand)
+    both = session.play(runs, "roz")
+    made: Json = {
+        "roz 0.2": [[it for it in messages if "session_event" not in it] for messages in both],
+        "roz 1.0": [[it for it in messages if "session_event" in it] for messages in both],
+    }
     made["kontekst"] = run.play(runs, "kontekst")
-    made["answers"] = {"roz": old.answers, "kontekst": run.answers}
+    made["answers"] = {"roz": session.answers, "kontekst": run.answers}
     made["roboto"] = roboto_messages(runs)
     return json.loads(json.dumps(made))  # type: ignore[no-any-return]
 

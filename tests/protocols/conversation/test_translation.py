@@ -188,21 +188,19 @@ def test_a_worker_that_asks_is_told_to_clients_of_release_1_0() -> None:
     finished = interrupt_event({**INTERRUPT, "subagentRunId": "w1"})
     again = event("SUBAGENT_STARTED", subagentRunId="w1", name="helper")
     paid = event("TOOL_CALL_RESULT", toolCallId="c1", content="paid", subagentRunId="w1")
-    for has_approvals, expected in ((True, ["worker_approval_requested", "worker_approval_resolved"]), (False, [])):
-        team = TeamEvents("t", lambda: 0.0, has_approvals=has_approvals)
-        begun = [it.WhichOneof("event") for it in team.feed(EventType.SUBAGENT_STARTED, again)]
-        team.feed(
-            EventType.TEXT_MESSAGE_CONTENT, event("TEXT_MESSAGE_CONTENT", messageId="m", delta="x", subagentRunId="w1")
-        )
-        assert begun == ["worker_started"]
-        out = [*team.feed(EventType.RUN_FINISHED, finished), *team.feed(EventType.RUN_FINISHED, finished)]
-        out += team.feed(EventType.SUBAGENT_STARTED, again)
-        out += team.feed(EventType.TOOL_CALL_RESULT, paid)
-        assert [it.WhichOneof("event") for it in out] == expected
+    team = TeamEvents("t", lambda: 0.0)
+    begun = [it.WhichOneof("event") for it in team.feed(EventType.SUBAGENT_STARTED, again)]
+    text = event("TEXT_MESSAGE_CONTENT", messageId="m", delta="x", subagentRunId="w1")
+    team.feed(EventType.TEXT_MESSAGE_CONTENT, text)
+    assert begun == ["worker_started"]
+    out = [*team.feed(EventType.RUN_FINISHED, finished), *team.feed(EventType.RUN_FINISHED, finished)]
+    out += team.feed(EventType.SUBAGENT_STARTED, again)
+    out += team.feed(EventType.TOOL_CALL_RESULT, paid)
+    assert [it.WhichOneof("event") for it in out] == ["worker_approval_requested", "worker_approval_resolved"]
 
 
 def test_a_worker_that_asks_tells_how_long_it_waits_for_an_answer() -> None:
-    team = TeamEvents("t", lambda: datetime(2026, 11, 25, 12, 0, tzinfo=UTC).timestamp(), has_approvals=True)
+    team = TeamEvents("t", lambda: datetime(2026, 11, 25, 12, 0, tzinfo=UTC).timestamp())
     interrupts = [
         {**INTERRUPT, "id": call_id, "toolCallId": call_id, "subagentRunId": "w1", **expiry}
         for call_id, expiry in {

@@ -55,6 +55,17 @@ async def test_a_proposal_that_expires_in_kontekst_fails_and_ends_the_run() -> N
     assert kinds[kinds.index("tools_proposed") + 1 :] == ["tool_failed", "tools_completed", "cancelled"]
 
 
+@pytest.mark.usefixtures("short_lives")
+async def test_an_approval_that_expired_while_no_client_waited_is_no_denial_of_the_next_prompt_in_kontekst() -> None:
+    async with two_clients() as clients:
+        await clients.run("t", messages=[{"id": "u", "role": "user", "content": PAY}])
+        while await clients.waiting("t"):
+            pass
+        _, kinds = await kinds_to_the_end(clients, "stream 1", "t")
+        assert kinds == ["started", "token", "turn_completed", "context_snapshot", "completed"]
+        assert PAID["t"] == []
+
+
 async def kinds_to_the_end(clients: Clients, prompt: str, thread: str = "") -> tuple[str, list[str]]:
     """Run kontekst to its last event. Returns the thread and the kinds of the events, equal ones in a row as one."""
     run = await clients.grpc.start_run(prompt, thread)

@@ -46,8 +46,12 @@ class Clients:
         assert '"RUN_FINISHED"' in answer.text, answer.text
 
     async def _decision(self, thread: str, *, approved: bool) -> Json:
-        (asked,) = (await self._http.get(f"/threads/{thread}")).json()["waiting"]
+        (asked,) = await self.waiting(thread)
         return {"interruptId": asked["id"], "status": "resolved", "payload": {"approved": approved}}
+
+    async def waiting(self, thread: str) -> list[Json]:
+        found: list[Json] = (await self._http.get(f"/threads/{thread}")).json()["waiting"]
+        return found
 
     async def runs(self, thread: str) -> list[Json]:
         found = (await self._http.get("/runs")).json()["runs"]

@@ -131,7 +131,7 @@ def apply(held: Json, delta: Json) -> None:
         else:
             held["messages"].append(message)
     changed = {name: delta[name] for name in ("status", "title", "goals") if delta[name] is not None}
-    held.update(changed, continuation_token=delta["continuation_token"], activity=delta["activity"])
+    held.update(changed, continuation_token=delta["continuation_token"])
 
 
 @asynccontextmanager

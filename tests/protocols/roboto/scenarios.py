@@ -16,7 +16,9 @@ from tests.protocols.roboto.sdk import (
     AgentSession,
     FeedbackCategory,
     FeedbackSentiment,
+    RobotoAgentGoalsFailedException,
     blocks,
+    goal_statuses,
     id_of,
     message_rows,
     names,
@@ -102,6 +104,24 @@ def goals_achieved() -> object:
         "declared": [row["goal_data"]["dataset_id"] for row in rows],
         "summary": [result.get("summary") for result in results][:1],
         "labels": [row["label"] for result in results[1:] for row in result["label_decisions"]],
+    }
+
+
+def goals_failed() -> object:
+    session = AgentSession.start("stream 1", goals=[DatasetSummaryAgentGoal(dataset_id="ds_1")])
+    begun, raised = goal_statuses(session), ""
+    try:
+        run_session(session)
+    except RobotoAgentGoalsFailedException as error:
+        raised = type(error).__name__
+    again = AgentSession.from_id(id_of(session))
+    session.send_text("stream 1")
+    run_session(session)
+    return {
+        "begun": begun,
+        "raised": raised,
+        "again": [again.status.value, goal_statuses(again)],
+        "next": session.status.value,
     }
 
 

@@ -6,22 +6,45 @@ import urllib.request
 from typing import Any
 
 try:
-    from roboto.ai.agent_session import AgentMessage, AgentSession, FeedbackCategory, FeedbackSentiment
+    from roboto.ai.agent_session import (
+        AgentMessage,
+        AgentSession,
+        FeedbackCategory,
+        FeedbackSentiment,
+        RobotoAgentGoalsFailedException,
+    )
 
     IS_OLD = True
 except ImportError:
-    from roboto.ai.agent_thread import AgentMessage, FeedbackCategory, FeedbackSentiment
+    from roboto.ai.agent_thread import (
+        AgentMessage,
+        FeedbackCategory,
+        FeedbackSentiment,
+        RobotoAgentGoalsFailedException,
+    )
     from roboto.ai.agent_thread import AgentThread as AgentSession
 
     IS_OLD = False
 
-__all__ = ["AgentMessage", "AgentSession", "FeedbackCategory", "FeedbackSentiment"]
+__all__ = [
+    "AgentMessage",
+    "AgentSession",
+    "FeedbackCategory",
+    "FeedbackSentiment",
+    "RobotoAgentGoalsFailedException",
+]
 
 TIMEOUT = 300.0
 
 
 def id_of(session: AgentSession) -> str:
     return str(session.session_id if IS_OLD else session.thread_id)
+
+
+def goal_statuses(session: AgentSession) -> list[str]:
+    """Statuses of the goals in the record that a session holds. The older release has no public name for it."""
+    record = getattr(session, f"_{type(session).__name__}__record")
+    return [goal.status.value for goal in record.goals or ()]
 
 
 def message_rows(session: AgentSession) -> list[Any]:

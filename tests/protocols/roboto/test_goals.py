@@ -7,19 +7,28 @@ from pathlib import Path
 
 import pytest
 from ag_ui.core import AssistantMessage, FunctionCall, Message, ToolCall, ToolMessage, UserMessage
+from msgspec.structs import replace
 
+from agui_container.ports.records import RunStatus
 from agui_container.protocols.roboto import turns
 from agui_container.protocols.roboto.goals import (
     MAX_CALLS,
     MAX_DATA,
+    DeclaredGoal,
     Step,
-    goal_contexts,
-    goal_tools,
+    declare,
     last_turn,
     next_step,
     schema_of,
 )
-from agui_container.protocols.roboto.records import CreateEvents, DatasetSummary, DatasetTriage, MessageNotes
+from agui_container.protocols.roboto.requests import (
+    CreateEvents,
+    DatasetSummary,
+    DatasetTriage,
+    Goal,
+    MessageFacts,
+    read,
+)
 from tests.engine.doubles import Json
 from tests.protocols.roboto.conftest import Api, serving_api
 from tests.protocols.roboto.test_routes import LOOK, results, texts
@@ -38,12 +47,11 @@ def statuses(held: Json) -> list[str]:
 # --- what follows a run -----------------------------------------------------------------------------------------------
 
 
-def user(goal: Json = SUMMARY) -> UserMessage:
-    return UserMessage(id="u", content="Go.", metadata=MessageNotes("r1", 1.0, goals=[goal]).metadata())
+USER = UserMessage(id="u", content="Go.")
 
 
 def prompt() -> UserMessage:
-    return UserMessage(id="p", content="Achieve", metadata=MessageNotes(is_prompt=True).metadata())
+    return UserMessage(id="p", content="Achieve", metadata=MessageFacts(is_prompt=True).metadata())
 
 
 def call(name: str = "achieve_dataset_summary", arguments: str = '{"summary": "x"}', call_id: str = "c1") -> Message:
@@ -51,28 +59,37 @@ def call(name: str = "achieve_dataset_summary", arguments: str = '{"summary": "x
     return AssistantMessage(id=f"m-{call_id}", tool_calls=[ToolCall(id=call_id, function=function)])
 
 
-def result(*, has_achieved: bool, call_id: str = "c1") -> ToolMessage:
-    notes = MessageNotes(created=2.0, has_achieved=has_achieved).metadata()
-    return ToolMessage(id=f"t-{call_id}", tool_call_id=call_id, content="…", metadata=notes)
+def result(call_id: str = "c1") -> ToolMessage:
+    return ToolMessage(id=f"t-{call_id}", tool_call_id=call_id, content="…")
 
 
-def step_after(*messages: Message, status: str = "finished") -> Step:
-    ids, turn = count(), last_turn(messages)
-    assert turn is not None
-    return next_step(turn, status, lambda: f"new-{next(ids)}", 9.0)
+def declared(goal: Json = SUMMARY, **fields: object) -> DeclaredGoal:
+    (found,) = declare([read(Goal, goal)], "u", 1.0)  # type: ignore[arg-type]
+    return replace(found, **fields)
+
+
+def step_after(*messages: Message, goal: DeclaredGoal, status: RunStatus = RunStatus.FINISHED) -> Step:
+    ids = count()
+    return next_step([goal], last_turn(messages), status, lambda: f"new-{next(ids)}", 9.0)
 
 
 def answer_to(arguments: str, goal: Json = SUMMARY, name: str = "achieve_dataset_summary") -> str:
-    (answer,) = step_after(user(goal), call(name, arguments)).messages
+    (answer,) = step_after(USER, call(name, arguments), goal=declared(goal)).messages
     assert isinstance(answer, ToolMessage)
     return str(answer.error or answer.content)
 
 
 def test_a_call_with_the_data_achieves_the_goal() -> None:
-    (answer,) = step_after(user(), call()).messages
+    step = step_after(USER, call(), goal=declared())
+    (answer,), (goal,) = step.messages, step.changed
     assert isinstance(answer, ToolMessage)
     assert (answer.tool_call_id, answer.error) == ("c1", None)
-    assert MessageNotes.of(answer.metadata) == MessageNotes(created=9.0, has_achieved=True)
+    assert (goal.status, goal.call_id, goal.concluded_at) == ("achieved", "c1", 9.0)
+
+
+def test_a_call_that_fails_is_the_one_that_the_goal_names_while_it_is_pending() -> None:
+    (goal,) = step_after(USER, call(arguments="{}"), goal=declared()).changed
+    assert (goal.status, goal.call_id, goal.concluded_at) == ("pending", "c1", None)
 
 
 @pytest.mark.parametrize(
@@ -98,46 +115,68 @@ def test_a_triage_needs_one_decision_for_each_label(labels: list[str]) -> None:
     assert answer(["bad", "good"]) == "The goal is achieved."
 
 
-ACHIEVED = [user(), call(), result(has_achieved=True)]
-FAILED_CALLS = [
-    it for n in range(MAX_CALLS) for it in (call(call_id=f"c{n}"), result(has_achieved=False, call_id=f"c{n}"))
-]
-STEPS: dict[str, tuple[Sequence[Message], str, str]] = {
-    "an achieved goal ends the turn": (ACHIEVED, "finished", "end"),
-    "an agent that stops is asked": ([user()], "finished", "UserMessage"),
-    "and asked again": ([user(), prompt(), prompt()], "finished", "UserMessage"),
-    "and at last no more": ([user(), prompt(), prompt(), prompt()], "finished", "end"),
-    "a failed run ends the turn": ([user(), call()], "error", "end"),
-    "a cancelled run ends the turn": ([user()], "cancelled", "end"),
-    "an approval is waited for": ([user(), call()], "interrupted", ""),
-    "a client's own tool is waited for": ([user(), call("client_look", "{}"), call(call_id="c2")], "finished", ""),
-    "a second call of an achieved goal is answered": ([*ACHIEVED, call(call_id="c2")], "finished", "ToolMessage"),
-    "calls without end end the turn": ([user(), *FAILED_CALLS, call(call_id="last")], "finished", "end"),
+ACHIEVED = declared(status="achieved", call_id="c1", concluded_at=2.0)
+FAILED_CALLS = [it for n in range(MAX_CALLS) for it in (call(call_id=f"c{n}"), result(f"c{n}"))]
+STEPS: dict[str, tuple[DeclaredGoal, Sequence[Message], RunStatus, str]] = {
+    "an achieved goal ends the turn": (ACHIEVED, [USER, call(), result()], RunStatus.FINISHED, ""),
+    "an agent that stops is asked": (declared(), [USER], RunStatus.FINISHED, "UserMessage"),
+    "and asked again": (declared(), [USER, prompt(), prompt()], RunStatus.FINISHED, "UserMessage"),
+    "and at last no more": (declared(), [USER, prompt(), prompt(), prompt()], RunStatus.FINISHED, "failed"),
+    "a failed run ends the turn": (declared(), [USER, call()], RunStatus.ERROR, "failed"),
+    "a cancelled run ends the turn": (declared(), [USER], RunStatus.CANCELLED, "failed"),
+    "an approval is waited for": (declared(), [USER, call()], RunStatus.INTERRUPTED, ""),
+    "a client's own tool is waited for": (
+        declared(),
+        [USER, call("client_look", "{}"), call(call_id="c2")],
+        RunStatus.FINISHED,
+        "",
+    ),
+    "a second call of an achieved goal is answered": (
+        ACHIEVED,
+        [USER, call(), result(), call(call_id="c2")],
+        RunStatus.FINISHED,
+        "ToolMessage",
+    ),
+    "calls without end end the turn": (
+        declared(),
+        [USER, *FAILED_CALLS, call(call_id="last")],
+        RunStatus.FINISHED,
+        "failed",
+    ),
+    "a message through another protocol ends the turn": (
+        declared(),
+        [USER, UserMessage(id="v", content="Stop.")],
+        RunStatus.FINISHED,
+        "failed",
+    ),
 }
 
 
-@pytest.mark.parametrize(("messages", "status", "follows"), STEPS.values(), ids=STEPS)
-def test_what_follows_a_run(messages: Sequence[Message], status: str, follows: str) -> None:
-    step = step_after(*messages, status=status)
-    assert (step.is_end, [type(it).__name__ for it in step.messages]) == (
-        follows == "end",
-        [follows] if follows not in {"end", ""} else [],
-    )
+@pytest.mark.parametrize(("goal", "messages", "status", "follows"), STEPS.values(), ids=STEPS)
+def test_what_follows_a_run(goal: DeclaredGoal, messages: Sequence[Message], status: RunStatus, follows: str) -> None:
+    step = step_after(*messages, goal=goal, status=status)
+    ends = [changed.status for changed in step.changed if not step.messages]
+    assert [*ends, *(type(it).__name__ for it in step.messages)] == ([follows] if follows else [])
+
+
+def test_a_turn_whose_process_has_ended_between_two_runs_answers_the_same_call_alike() -> None:
+    (answer,) = step_after(USER, call(), goal=ACHIEVED).messages
+    assert answer.content == "The goal is achieved."
 
 
 def test_each_goal_asks_for_the_result_that_the_package_reads() -> None:
-    summary = DatasetSummary(goal_type="dataset_summary", dataset_id="ds_1")
-    triage = DatasetTriage(goal_type="dataset_triage", dataset_id="ds_1", label_vocabulary={"good": "All is well."})
-    events = CreateEvents(goal_type="create_events", dataset_id="ds_1", event_vocabulary={"stop": "It stops."})
-    tools = goal_tools([summary, triage, events, summary])
-    assert [tool.name for tool in tools][2:] == ["achieve_create_events", "achieve_dataset_summary_2"]
+    summary = DatasetSummary(dataset_id="ds_1")
+    triage = DatasetTriage(dataset_id="ds_1", label_vocabulary={"good": "All is well."})
+    events = CreateEvents(dataset_id="ds_1", event_vocabulary={"stop": "It stops."})
+    goals = declare([summary, triage, events, summary], "u", 1.0)
+    assert [goal.tool for goal in goals][2:] == ["achieve_create_events", "achieve_dataset_summary_2"]
     assert schema_of(summary)["required"] == ["summary"]
     decision = json.loads(json.dumps(schema_of(triage)))["properties"]["label_decisions"]["items"]
     assert decision["properties"]["label"] == {"type": "string", "enum": ["good"]}
     event = json.loads(json.dumps(schema_of(events)))["properties"]["events"]["items"]
     assert (event["required"], event["properties"]["name"]["enum"]) == (["name", "start_time", "end_time"], ["stop"])
     assert event["properties"]["tags"]["maxItems"] == 0  # there is no vocabulary of tags
-    context = goal_contexts(tools)[1]
+    context = goals[1].context
     assert (context.description, "All is well." in context.value) == ("The goal of achieve_dataset_triage", True)
 
 
@@ -198,7 +237,7 @@ async def test_a_poll_continues_a_turn_whose_process_has_ended(tmp_path: Path, m
 
     store = f"sqlite:///{tmp_path}/sessions.db"
     with monkeypatch.context() as patch:
-        patch.setattr(turns.SessionReader, "continue_goals", end_of_the_process)
+        patch.setattr(turns.Turns, "_continue_goals", end_of_the_process)
         async with serving_api(store=store) as api:
             record = await api.start(SUMMARISE, goals=[SUMMARY])
             while (await api.http.get(f"/threads/{record['thread_id']}")).json()["status"] == "agent_turn":

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from agui_container.protocols.roboto.turns import SessionClient, SessionReader
+from agui_container.protocols.roboto.turns import SessionClient, Turns
 from agui_container.threads import LARGE_BYTES
 from tests.engine.conversations import QUESTION, store_conversation
 from tests.engine.doubles import caller, forever, make_service
@@ -12,10 +12,10 @@ from tests.engine.doubles import caller, forever, make_service
 pytestmark = pytest.mark.wire
 
 
-async def reader_of(size: int) -> SessionReader:
+async def reader_of(size: int) -> Turns:
     service = make_service(forever)
     await store_conversation(service.cluster.store, {**QUESTION, "content": "x" * size})
-    return SessionReader(service)
+    return Turns(service)
 
 
 @pytest.mark.parametrize(("size", "apart"), [(LARGE_BYTES // 2, False), (2 * LARGE_BYTES, True)])

@@ -1,6 +1,6 @@
 """AG-UI messages as Roboto shows them: values in, values out."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pytest
 from ag_ui.core import (
@@ -15,15 +15,14 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from agui_container.protocols.roboto.goals import calls_awaiting_client
-from agui_container.protocols.roboto.messages import Reader, session_messages
-from agui_container.protocols.roboto.records import CANCELLED, MessageNotes, Notes, ToolSpec, TurnFailure
+from agui_container.protocols.roboto.messages import session_messages
+from agui_container.protocols.roboto.requests import CANCELLED, Facts, MessageFacts, ToolSpec, TurnFailure
 
-NOTES = Notes(tools=[ToolSpec(name="client_look")])
+FACTS = Facts(tools=[ToolSpec(name="client_look")])
 
 
-def user(name: str = "u", notes: MessageNotes | None = None) -> Message:
-    return UserMessage(id=name, content="Hello", metadata=None if notes is None else notes.metadata())
+def user(name: str = "u", facts: MessageFacts | None = None) -> Message:
+    return UserMessage(id=name, content="Hello", metadata=None if facts is None else facts.metadata())
 
 
 def says(name: str, text: str | None = None, *calls: str) -> Message:
@@ -35,17 +34,19 @@ def result(call: str, content: str = '{"seen":true}', **fields: object) -> Messa
     return ToolMessage(id=f"r-{call}", tool_call_id=call, content=content, **fields)
 
 
-def rows(messages: Sequence[Message], active: Collection[str] | None = None, notes: Notes = NOTES) -> list[object]:
+def rows(
+    messages: Sequence[Message], active: Collection[str] | None = None, failures: Mapping[str, TurnFailure] = {}
+) -> list[object]:
     return [
         (it.role, it.status, [block.get("text") or block.get("tool_use_id") or "error" for block in it.content])
-        for it in session_messages(messages, notes, 0.0, active)
+        for it in session_messages(messages, FACTS, 0.0, active, failures)
     ]
 
 
 def test_a_number_that_no_double_holds_is_shown_in_text_alone() -> None:
     text = f'{{"at":{"1" * 400}}}'
     call = ToolCall(id="c", function=FunctionCall(name="client_look", arguments=text))
-    use, answer = session_messages([AssistantMessage(id="a", tool_calls=[call]), result("c", text)], NOTES, 0.0)
+    use, answer = session_messages([AssistantMessage(id="a", tool_calls=[call]), result("c", text)], FACTS, 0.0)
     assert use.content[0]["input"] is None
     assert answer.content[0]["payload"] == {"result": text}
 
@@ -108,7 +109,7 @@ def test_a_call_that_the_user_has_passed_over_holds_nothing_back() -> None:
 
 
 def shown_roles(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    return [(it.role, it.status) for it in session_messages(messages, NOTES, 0.0, set())]
+    return [(it.role, it.status) for it in session_messages(messages, FACTS, 0.0, set())]
 
 
 def test_blocks_that_were_shown_of_a_run_are_never_removed() -> None:
@@ -122,7 +123,7 @@ def test_blocks_that_were_shown_of_a_run_are_never_removed() -> None:
     ]
     before: list[list[object]] = []
     for messages, active in states:
-        blocks = [list(it.content) for it in session_messages(messages, NOTES, 0.0, active)]
+        blocks = [list(it.content) for it in session_messages(messages, FACTS, 0.0, active)]
         assert len(blocks) >= len(before)
         assert all(now[: len(then)] == then for then, now in zip(before, blocks, strict=False))
         before = [list[object](it) for it in blocks]
@@ -130,15 +131,15 @@ def test_blocks_that_were_shown_of_a_run_are_never_removed() -> None:
 
 @pytest.mark.parametrize(("code", "status"), [("MODEL_ERROR", "failed"), (CANCELLED, "cancelled")])
 def test_an_error_ends_the_answer_that_it_broke_off(code: str, status: str) -> None:
-    notes = Notes(failures={"a": TurnFailure(code=code, message="No.")})
-    assert rows([user(), says("a", "Hel"), user("u2")], notes=notes)[1:] == [
+    failures = {"a": TurnFailure(code=code, message="No.")}
+    assert rows([user(), says("a", "Hel"), user("u2")], failures=failures)[1:] == [
         ("assistant", status, ["Hel", "error"]),
         ("user", "completed", ["Hello"]),
     ]
 
 
 def block_of(message: Message) -> dict[str, object]:
-    return session_messages([user(), says("a", None, "c1"), message], NOTES, 0.0)[-1].content[0]
+    return session_messages([user(), says("a", None, "c1"), message], FACTS, 0.0)[-1].content[0]
 
 
 @pytest.mark.parametrize(
@@ -154,27 +155,11 @@ def test_the_output_of_a_result_is_an_object(content: str, output: object) -> No
 def test_a_failed_result_says_so() -> None:
     of_the_server = block_of(result("c1", "No.", metadata={"failed": True, "durationMs": 7}))
     assert [of_the_server[name] for name in ("status", "raw_response", "runtime_ms")] == ["error", {"error": "No."}, 7]
-    declined = MessageNotes(status="declined", runtime_ms=3).metadata()
+    declined = MessageFacts(status="declined", runtime_ms=3).metadata()
     of_the_client = block_of(result("c1", "{}", error="No.", metadata=declined))
     assert [of_the_client[name] for name in ("status", "raw_response", "runtime_ms")] == ["declined", {}, 3]
-
-
-def test_the_client_context_is_a_block_only_for_clients_that_know_it() -> None:
-    message = user(notes=MessageNotes(created=5.0, context={"dataset_ids": ["ds_1"]}))
-    (without,) = session_messages([message], NOTES, 1.0)
-    (with_it,) = session_messages([message], NOTES, 1.0, None, Reader(knows_context=True))
-    assert (len(without.content), without.created) == (1, 5.0)
-    assert with_it.content[1] == {"content_type": "client_context", "context": {"dataset_ids": ["ds_1"]}}
 
 
 def test_metadata_of_another_client_under_our_name_says_nothing() -> None:
     message = UserMessage(id="u", content="Hello", metadata={"roboto": "mine"})
     assert rows([message]) == [("user", "completed", ["Hello"])]
-
-
-def test_unanswered_calls_are_those_since_the_user_spoke() -> None:
-    old = [user("u1"), says("a", None, "c0"), user("u2")]
-    assert calls_awaiting_client([*old, says("b", None, "c1"), says("c", None, "c2"), result("c1")]) == {
-        "c2": "client_look"
-    }
-    assert calls_awaiting_client(old) == {}

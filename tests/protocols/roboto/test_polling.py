@@ -76,20 +76,15 @@ async def test_a_poll_of_a_session_that_rests_sees_what_others_have_done_before_
     assert (await api.delta(held))["title"] == "Renamed"
 
 
-async def test_a_run_of_another_client_is_read_as_long_as_somebody_polls(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(turns, "UNPOLLED_SECONDS", MOMENT)
-    message = {"id": "u", "role": "user", "content": "wait 30"}
-    run = {"threadId": "t", "runId": "r", "messages": [message]}
-    async with api.http.stream("POST", "/invocations", json=run) as stream:
-        await anext(stream.aiter_lines())
-        assert (await api.data("GET", "/t"))["status"] == "roboto_turn"
-        readers = 2
-        while readers != 1:
-            readers = (await api.http.get("/runs/r")).json()["readers"]
-        assert (await api.data("GET", "/t"))["status"] == "roboto_turn"
-        await api.http.post("/runs/r/cancel")
+async def test_a_run_of_another_client_that_was_polled_goes_on_to_its_end() -> None:
+    async with serving_api(on_disconnect="cancel") as api:
+        message = {"id": "u", "role": "user", "content": "wait 0.5"}
+        run = {"threadId": "t", "runId": "r", "messages": [message]}
+        async with api.http.stream("POST", "/invocations", json=run) as stream:
+            await anext(stream.aiter_lines())
+            record = await api.data("GET", "/t")
+        held = await api.finished(record)
+    assert (held["status"], held["messages"][-1]["status"]) == ("user_turn", "completed")
 
 
 async def test_the_answer_is_shown_before_the_store_has_its_end_and_only_polls_read_the_thread(

@@ -7,8 +7,8 @@ import pytest
 
 from agui_container.ports.records import ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.errors import AppError
-from agui_container.protocols.roboto.messages import text_block
-from agui_container.protocols.roboto.records import MessageRecord, Notes
+from agui_container.protocols.roboto.messages import MessageRecord, text_block
+from agui_container.protocols.roboto.requests import Facts
 from agui_container.protocols.roboto.views import Position, SessionView
 
 
@@ -21,7 +21,7 @@ def make_message(
 
 def view(messages: Sequence[MessageRecord]) -> SessionView:
     thread = ThreadRecord(ThreadKey("o", "t"), ThreadStatus.USER_TURN, 0.0, 0.0)
-    return SessionView(thread, Notes(), "user_turn", messages)
+    return SessionView(thread, Facts(), "user_turn", messages)
 
 
 def at_end_of(*messages: MessageRecord) -> Position:

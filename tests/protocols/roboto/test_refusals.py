@@ -5,7 +5,7 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from agui_container.main import build_app
-from agui_container.protocol.errors import ERRORS
+from agui_container.protocol.errors import ErrorCode
 from agui_container.protocols.roboto import routes
 from agui_container.settings import Settings
 from agui_container.web.caller_middleware import SESSION_HEADER
@@ -67,7 +67,7 @@ async def test_a_web_page_that_may_not_call_is_refused_on_every_route_in_robotos
 @pytest.mark.parametrize(
     ("sentiment", "category", "message"),
     [
-        ("positive", "other", "notes: are required with the category 'other'."),
+        ("positive", "other", "notes: are required with the category 'other'"),
         ("positive", "slow", "categories: 'slow' does not fit the sentiment; "),
     ],
 )
@@ -118,5 +118,5 @@ async def test_a_client_above_a_rate_is_told_when_to_come_back() -> None:
 
 
 def test_every_status_of_the_error_table_has_an_exception() -> None:
-    refused = {row.http for row in ERRORS.values()} - {200, 500}
+    refused = {code.http for code in ErrorCode} - {200, 500}
     assert refused <= routes.CLASSES.keys()

@@ -1,17 +1,17 @@
 """Requests of Roboto's clients: their translation and their refusal."""
 
 import pytest
-from pydantic import BaseModel
+from msgspec import Struct
 
 from agui_container.protocol.errors import AppError
 from agui_container.protocols.roboto import messages
-from agui_container.protocols.roboto.goals import goal_tools, request_for
-from agui_container.protocols.roboto.records import (
+from agui_container.protocols.roboto.goals import declare, request_for
+from agui_container.protocols.roboto.requests import (
     MAX_BLOCKS,
     DatasetSummary,
     DatasetTriage,
-    MessageNotes,
-    Notes,
+    Facts,
+    MessageFacts,
     SendRequest,
     SentToolResult,
     StartRequest,
@@ -19,12 +19,11 @@ from agui_container.protocols.roboto.records import (
     ToolSpec,
     read,
 )
-from agui_container.protocols.roboto.routes import check_agent
 from tests.engine.doubles import Json
 
 HELLO = {"role": "user", "content": [{"text": "Hello"}, {"text": "you"}]}
 TRIAGE = {"goal_type": "dataset_triage", "dataset_id": "d"}
-SUMMARY = DatasetSummary(goal_type="dataset_summary", dataset_id="ds_1")
+SUMMARY = DatasetSummary(dataset_id="ds_1")
 
 
 @pytest.mark.parametrize(
@@ -43,15 +42,17 @@ SUMMARY = DatasetSummary(goal_type="dataset_summary", dataset_id="ds_1")
         ({"messages": [HELLO], "client_tools": [{"name": "recall"}]}, "client_tools.0.name: "),
         (
             {"messages": [HELLO], "client_tools": [{"name": "client_look", "input_schema": {"type": "string"}}]},
-            "client_tools.0.input_schema: the tool 'client_look' needs an object schema",
+            "client_tools.0: input_schema: the tool 'client_look' needs an object schema",
         ),
-        ({"messages": [HELLO], "available_skills": 2 * [{"skill_id": "s"}]}, "available_skills must not name"),
         ({"messages": [HELLO], "invoke_skills": 2 * [{"skill_id": "s"}]}, "invoke_skills: "),
-        ({"goals": [{"goal_type": "dataset_summary"}]}, "goals.0.dataset_id: "),
+        ({"goals": [{"goal_type": "dataset_summary"}]}, "goals.0: Object missing required field `dataset_id`."),
         ({"goals": [{**TRIAGE, "label_vocabulary": {}}]}, "goals.0.label_vocabulary: "),
         ({"goals": [{**TRIAGE, "label_vocabulary": {"no label": "x"}}]}, "goals.0.label_vocabulary"),
-        ({"goals": [{"goal_type": "create_events", "dataset_id": "d"}]}, "goals.0.event_vocabulary: "),
-        ({"goals": [{"goal_type": "mine"}]}, "goals.0: "),
+        (
+            {"goals": [{"goal_type": "create_events", "dataset_id": "d"}]},
+            "goals.0: Object missing required field `event_v",
+        ),
+        ({"goals": [{"goal_type": "mine"}]}, "goals.0.goal_type: "),
         ({"goals": [{}]}, "goals.0: "),
     ],
 )
@@ -63,10 +64,8 @@ def test_a_start_that_is_wrong_is_refused_by_the_name_of_the_field(body: object,
 
 @pytest.mark.parametrize("given", [{}, {"input_schema": {}}, {"input_schema": None}])
 def test_a_client_tool_without_a_schema_has_no_arguments(given: Json) -> None:
-    assert ToolSpec.model_validate({"name": "client_look", **given}).input_schema == {
-        "type": "object",
-        "properties": {},
-    }
+    tool = read(ToolSpec, {"name": "client_look", **given})
+    assert tool.input_schema == {"type": "object", "properties": {}}
 
 
 @pytest.mark.parametrize("body", [{}, {"message": {"role": "assistant", "content": [{"text": "x"}]}}])
@@ -75,17 +74,16 @@ def test_a_send_without_the_users_words_goals_or_a_skill_is_refused(body: object
         read(SendRequest, body)
 
 
-def test_the_older_name_of_the_context_is_taken_and_unknown_members_are_ignored() -> None:
-    request = read(StartRequest, {"messages": [HELLO], "context": {"dataset_ids": ["d"]}, "newer": 1})
-    assert request.client_context == {"dataset_ids": ["d"]}
+def test_unknown_members_of_newer_clients_are_ignored() -> None:
+    assert read(StartRequest, {"messages": [HELLO], "newer": 1}).messages[0].text == "Hello\nyou"
 
 
 # --- run inputs -------------------------------------------------------------------------------------------------------
 
 
 def run(**facts: object) -> messages.NewRun:
-    notes = Notes(tools=[ToolSpec(name="client_look", description="Look.")])
-    return messages.NewRun("t1", "r1", 5.0, notes, **facts)  # type: ignore[arg-type]
+    session = Facts(tools=[ToolSpec(name="client_look", description="Look.")])
+    return messages.NewRun("t1", "r1", 5.0, session, **facts)  # type: ignore[arg-type]
 
 
 def test_a_start_becomes_the_input_of_a_run() -> None:
@@ -94,7 +92,7 @@ def test_a_start_becomes_the_input_of_a_run() -> None:
         "system_prompt": "Be brief.",
         "client_context": {"dataset_ids": ["ds_1"], "view_ids": []},
     }
-    found = messages.start_input(run(goals=goal_tools([SUMMARY])), read(StartRequest, body))
+    found = messages.start_input(run(goals=declare([SUMMARY], "r1-user", 5.0)), read(StartRequest, body))
     assert [(it.role, it.content) for it in found.messages] == [
         ("system", "Be brief."),
         ("assistant", "Welcome."),
@@ -104,18 +102,16 @@ def test_a_start_becomes_the_input_of_a_run() -> None:
     assert (found.context or [])[0].value == '{"dataset_ids": ["ds_1"]}'
     props = found.forwarded_props or {}
     assert props["onBusy"] == "reject"
-    notes = MessageNotes.of(found.messages[-1].metadata)
-    assert (notes.run_id, notes.created, notes.is_sent) == ("r1", 5.0, False)
-    assert notes.goals[0]["dataset_id"] == "ds_1"
+    facts = MessageFacts.of(found.messages[-1].metadata)
+    assert (found.messages[-1].id, facts.created, facts.is_sent) == ("r1-user", 5.0, False)
 
 
 def test_a_scope_is_told_with_every_run_of_the_session() -> None:
     request = read(SendRequest, {"message": HELLO, "analysis_scope": {"start_time": 1}})
-    notes = Notes(scope=request.analysis_scope)
-    found = messages.message_input(messages.NewRun("t1", "r1", 5.0, notes), request)
+    found = messages.message_input(messages.NewRun("t1", "r1", 5.0, Facts(scope=request.analysis_scope)), request)
     assert [it.value for it in found.context or ()] == ['{"start_time":1}']
     metadata = found.messages[0].metadata
-    assert MessageNotes.of(metadata).is_sent
+    assert MessageFacts.of(metadata).is_sent
     assert metadata is not None
     assert metadata["roboto"]["sent"] is True, "the name in stored messages stays"
 
@@ -133,10 +129,10 @@ def test_a_scope_is_told_with_every_run_of_the_session() -> None:
 )
 def test_a_turn_without_words_gets_words_of_the_server(body: object, text: str, skill: object) -> None:
     request = read(SendRequest, body)
-    found = messages.message_input(run(goals=goal_tools(request.goals or [])), request)
+    found = messages.message_input(run(goals=declare(request.goals or [], "r1-user", 5.0)), request)
     assert [it.content for it in found.messages] == [text]
     assert (found.forwarded_props or {}).get("skill") == skill
-    assert not MessageNotes.of(found.messages[0].metadata).is_sent  # no client holds it
+    assert not MessageFacts.of(found.messages[0].metadata).is_sent  # no client holds it
 
 
 def test_results_become_tool_messages() -> None:
@@ -155,7 +151,7 @@ def test_results_become_tool_messages() -> None:
         ("c2", '{"error": "No."}', "No."),
         ("c3", "{}", "The user declined it."),
     ]
-    assert MessageNotes.of(found.messages[0].metadata).runtime_ms == 4
+    assert MessageFacts.of(found.messages[0].metadata).runtime_ms == 4
 
 
 MANY = 6_000
@@ -164,33 +160,28 @@ MANY = 6_000
 @pytest.mark.parametrize(
     ("kind", "document", "message"),
     [
-        (StartRequest, {"messages": [1] * MANY}, "messages: may have 1000 entries at most."),
+        (StartRequest, {"messages": [1] * MANY}, "messages: Expected `array` of length <= 1000."),
         (
             StartRequest,
             {"messages": [{"role": "user", "content": [1] * MANY}] * 2},
-            f"messages.0.content: may have {MAX_BLOCKS} entries at most.",
+            f"messages.0.content: Expected `array` of length <= {MAX_BLOCKS}.",
         ),
         (StartRequest, {"messages": [{"role": "user", "content": [1] * 3_000}] * 2}, "messages.0.content.0: "),
         (
             DatasetTriage,
             {**TRIAGE, "label_vocabulary": dict.fromkeys(map(str, range(MANY)))},
-            "label_vocabulary: may have 50 entries at most.",
+            "label_vocabulary: Expected `object` of length <= 50.",
         ),
     ],
 )
-def test_a_list_of_very_many_items_is_refused_with_one_error(
-    kind: type[BaseModel], document: Json, message: str
-) -> None:
+def test_a_list_of_very_many_items_is_refused_with_one_error(kind: type[Struct], document: Json, message: str) -> None:
     with pytest.raises(AppError) as refused:
         read(kind, document)
     assert refused.value.message.startswith(message)
     assert ";" not in refused.value.message
 
 
-def test_an_agent_of_ones_own_decides_about_prompts_and_models_itself() -> None:
-    body = {"messages": [HELLO], "system_prompt": "Be brief.", "model_profile": "advanced"}
-    request = read(StartRequest, body)
-    check_agent(request, {"commands": []})
-    notes = Notes(model_profile=request.model_profile)
-    found = messages.start_input(messages.NewRun("t1", "r1", 5.0, notes), request)
+def test_a_prompt_and_a_model_profile_are_those_of_the_run() -> None:
+    request = read(StartRequest, {"messages": [HELLO], "system_prompt": "Be brief.", "model_profile": "advanced"})
+    found = messages.start_input(messages.NewRun("t1", "r1", 5.0, Facts(model_profile="advanced")), request)
     assert (found.messages[0].content, (found.forwarded_props or {})["model"]) == ("Be brief.", "advanced")

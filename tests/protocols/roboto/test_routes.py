@@ -7,7 +7,7 @@ import pytest
 from ag_ui.core import Message
 
 from agui_container.main import build_app
-from agui_container.protocols.roboto.records import MAX_TOOLS
+from agui_container.protocols.roboto.requests import MAX_TOOLS
 from agui_container.settings import Settings
 from tests.behaviour.server import serving
 from tests.engine.doubles import Json
@@ -123,7 +123,7 @@ async def test_a_result_that_names_another_tool_is_refused_and_the_call_waits(ap
     held = await api.finished(await api.start("call client_look {}", client_tools=[LOOK]))
     call, path = held["messages"][1]["content"][0]["tool_use_id"], f"/{held['thread_id']}/tool-results"
     refused = await api.error("POST", path, results(call, "client_paint"))
-    assert refused == (400, INVALID, "tool_results.0.tool_name: the call of this id is of 'client_look'.")
+    assert refused == (400, INVALID, "tool_results.0: no call of this id and this tool is waiting for a result.")
     await api.data("POST", path, results(call))
     assert (await api.finished({**held, "status": "roboto_turn"}))["status"] == "user_turn"
 

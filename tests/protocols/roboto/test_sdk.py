@@ -60,6 +60,15 @@ def test_goals_are_achieved_by_the_calls_of_their_tools(release: Release) -> Non
     assert (found["summary"], found["labels"]) == ((["A short drive."], ["good", "bad"]) if typed else ([], []))
 
 
+def test_goals_that_the_agent_leaves_out_are_pending_and_then_fail(release: Release) -> None:
+    assert release.play("goals_failed") == {
+        "begun": ["pending"],
+        "raised": "RobotoAgentGoalsFailedException",
+        "again": ["goals_failed", ["failed"]],
+        "next": "user_turn",
+    }
+
+
 @NEWEST
 def test_events_that_an_agent_creates_are_the_typed_result_of_their_goal(release: Release) -> None:
     found = release.play("events_created")

@@ -30,9 +30,8 @@ async def test_a_message_denies_what_waits_and_is_answered(question: str) -> Non
         error = held["messages"][-1]["content"][-1]
         assert (error["content_type"], error["error_code"]) == ("error", "APPROVAL_REQUIRED")
         assert error["error_message"].endswith("only: calculate. Your next message denies it.")
-        assert held["activity"] == "Waiting for an answer through another protocol: calculate"
         held = await api.say(held, "stream 2")
-        assert (held["status"], held["activity"], texts(held)[-1]) == ("user_turn", None, "hello world, hello world, ")
+        assert (held["status"], texts(held)[-1]) == ("user_turn", "hello world, hello world, ")
         thread = (await api.http.get(f"/threads/{held['thread_id']}")).json()["messages"]
         denied = [it for it in thread if (it.get("metadata") or {}).get("denied")]
         assert [it["content"] for it in denied] == ["Error: the user did not want this call."]
@@ -54,7 +53,7 @@ async def test_a_question_of_an_agent_is_shown_as_an_error_and_a_message_abandon
     async with serving(build_app(settings, make_service(asking_agent, settings))) as url, http_client(url) as http:
         api = Api(http)
         held = await api.finished(await api.start("paint"))
-        (error,) = held["messages"][-1]["content"]
+        error = held["messages"][-1]["content"][-1]
         assert (error["error_code"], "Which colour?" in error["error_message"]) == ("APPROVAL_REQUIRED", True)
         assert texts(await api.say(held, "red"))[-1] == "cancelled: red"
 
@@ -68,18 +67,12 @@ async def test_a_message_is_answered_though_a_call_of_the_client_waits_beside_an
     assert (held["status"], texts(held)[-1]) == ("user_turn", "hello world, hello world, ")
 
 
-async def test_a_failure_before_the_first_word_is_text_for_the_command_that_shows_no_errors(api: Api) -> None:
-    command = {"x_roboto_requester": '{"schema_version": "v1", "roboto_tool": "cli"}'}
-    record = await api.data("POST", "", {"invoke_skills": [{"skill_id": "sing"}]})
-    await api.finished(record)
-    for headers, kinds in ((command, ["text", "error"]), ({}, ["error"]), ({"x_roboto_requester": "["}, ["error"])):
-        shown = await api.data("GET", f"/{record['thread_id']}", **headers)
-        answer = shown["messages"][-1]["content"]
-        assert [block["content_type"] for block in answer] == kinds
-        assert answer[0].get("text", answer[-1]["error_message"]) == answer[-1]["error_message"]
+async def test_a_failure_is_also_text_unless_the_turn_has_text_already(api: Api) -> None:
+    silent = await api.finished(await api.data("POST", "", {"invoke_skills": [{"skill_id": "sing"}]}))
+    text, error = silent["messages"][-1]["content"]
+    assert (error["content_type"], text["text"]) == ("error", error["error_message"])
     spoken = await api.finished(await api.start("fail"))
-    shown = await api.data("GET", f"/{spoken['thread_id']}", **command)
-    assert [block.get("text") for block in shown["messages"][-1]["content"]] == ["About to fail. ", None]
+    assert [block.get("text") for block in spoken["messages"][-1]["content"]] == ["About to fail. ", None]
 
 
 async def test_a_model_profile_is_a_model_of_the_server_and_answers_every_turn() -> None:
@@ -88,22 +81,15 @@ async def test_a_model_profile_is_a_model_of_the_server_and_answers_every_turn()
         fork = await api.data("POST", f"/{held['thread_id']}/fork", {"message_sequence_num": 1})
         for session in (held, fork):
             assert (await api.say(session, "stream 2"))["status"] == "user_turn"
-        refused = await api.error(
-            "POST", "", {**message("x"), "messages": [message("x")["message"]], "model_profile": "m"}
-        )
-    assert refused == (400, INVALID, "model_profile: 'm' cannot be chosen; allowed are advanced.")
+        unknown = await api.finished(await api.start("stream 1", model_profile="m"))
+    error = unknown["messages"][-1]["content"][-1]
+    assert error["error_message"] == "model_profile: 'm' cannot be chosen; allowed are advanced."
 
 
-@pytest.mark.parametrize(
-    ("field", "reason"),
-    [
-        ("model_profile", "'standard' cannot be chosen; this server allows no choice (AGUI_MODELS)."),
-        ("system_prompt", "this server takes no instructions of callers (AGUI_TRUST_INSTRUCTIONS)."),
-    ],
-)
-async def test_prompts_and_models_that_the_server_would_ignore_are_refused(api: Api, field: str, reason: str) -> None:
-    body = {"messages": [message("stream 1")["message"]], field: "standard"}
-    assert await api.error("POST", "", body) == (400, INVALID, f"{field}: {reason}")
+async def test_a_prompt_that_the_assistant_would_ignore_is_refused(api: Api) -> None:
+    body = {"messages": [message("stream 1")["message"]], "system_prompt": "Be brief."}
+    reason = "this server takes no instructions of callers (AGUI_TRUST_INSTRUCTIONS)."
+    assert await api.error("POST", "", body) == (400, INVALID, f"system_prompt: {reason}")
 
 
 @pytest.mark.parametrize("content", [[{"text": ""}], [{"text": " \n"}, {"text": "\t"}]])

@@ -51,12 +51,14 @@ def test_a_model_that_may_not_be_chosen_is_refused_with_the_names_that_may(serve
 
 
 def test_a_client_of_release_1_0_is_told_of_a_compaction_and_of_the_end_of_the_server(dial: Dial) -> None:
-    with ServerProcess(**ASSISTANT, AGUI_ROZ_WIRE="1.0") as server, RozTalk(dial(server)) as talk:
+    with ServerProcess(**ASSISTANT) as server, RozTalk(dial(server)) as talk:
         talk.send(start=pb.StartSession(max_context_tokens=300))
         for number in range(6):
             talk.say(f"{number} " + "word " * 60)
             talk.until("1.0 turn_finished")
-        compacted = next(it.session_event.context_compacted for it in talk.seen if "context_compacted" in talk.kind(it))
+        compacted = next(
+            it.session_event.context_compacted for it in talk.seen if talk.kind(it) == "1.0 context_compacted"
+        )
         assert (compacted.level, compacted.messages_affected > 0) == ("summary", True)
         assert compacted.tokens_after < compacted.tokens_before
         server.term()

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
-from urllib.parse import urlsplit
+
+import httpx
 
 from tests.secret_search import search
 
@@ -22,6 +22,9 @@ AGENT = "tests.server.sockets.agents:agent"
 START_SECONDS = 300.0
 STOP_SECONDS = 120.0
 """Far more than a stop takes: drain, connections, tools' processes: 6 s, or 11 where one of those must be killed."""
+
+ANSWER_SECONDS = 5.0
+"""What a program has for an answer before it is asked again: one that only tried a port waits for the asker."""
 
 LISTENING = re.compile(r"(?:listening host=\S+ port=|platform listens: http://[^/]+:|page for \S+ is at \S+:)(\d+)")
 """The line of a server, of the local AgentCore, or of a page of a runtime, once it listens."""
@@ -193,9 +196,11 @@ def announced(*arguments: str) -> Iterator[str]:
 
 @contextmanager
 def program_on(url: str, *command: str | Path, folder: Path = ROOT, **variables: str) -> Iterator[None]:
-    """Run a program, and what it starts, until the block ends. The block begins once something listens at the URL."""
+    """Run a program, and what it starts, until the block ends. The block begins once a GET of the URL is answered.
+
+    That it listens is not enough: Vite listens for an instant at all addresses, to try a port, before it serves there.
+    """
     environment = {**os.environ, **variables}
-    address = urlsplit(url)
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(
             command,
@@ -207,10 +212,10 @@ def program_on(url: str, *command: str | Path, folder: Path = ROOT, **variables:
             start_new_session=True,
         )
         try:
-            while not is_listening(str(address.hostname), address.port or 80):
+            while not answers(url):
                 if process.poll() is not None:
                     log.seek(0)
-                    raise RuntimeError(f"{command} ended before it listened at {url}: {log.read()}")
+                    raise RuntimeError(f"{command} ended before it answered at {url}: {log.read()}")
                 time.sleep(0.02)
             yield
         finally:
@@ -219,10 +224,10 @@ def program_on(url: str, *command: str | Path, folder: Path = ROOT, **variables:
             process.wait()
 
 
-def is_listening(host: str, port: int) -> bool:
+def answers(url: str) -> bool:
     try:
-        socket.create_connection((host, port)).close()
-    except OSError:
+        httpx.get(url, verify=False, timeout=ANSWER_SECONDS, trust_env=False)  # noqa: S501 - a test's own certificate
+    except httpx.TransportError:
         return False
     return True
 

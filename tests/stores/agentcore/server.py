@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.raw_server import raw_server
 from tests.secret_search import search
 from tests.stores.agentcore.rules import OperationCall, broken_rules, call_of
 
@@ -167,17 +168,7 @@ def _response(status: int, answer: Mapping[str, Any] | str) -> bytes:
 async def memory_service() -> AsyncIterator[Memory]:
     """Serve until the block ends; every request must have been one that the real service would take."""
     memory = Memory()
-    tasks: set[asyncio.Task[None]] = set()
-
-    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        tasks.add(asyncio.get_running_loop().create_task(memory.serve(reader, writer)))
-
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    memory.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    yield memory
-    server.close()
-    for task in tasks:
-        task.cancel()
-    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
-        assert outcome is None or isinstance(outcome, asyncio.CancelledError), outcome
+    async with raw_server(memory.serve) as port:
+        memory.url = f"http://127.0.0.1:{port}"
+        yield memory
     assert memory.broken == []

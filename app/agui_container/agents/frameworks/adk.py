@@ -1,4 +1,4 @@
-"""Agents of Google's ADK, through ``ag-ui-adk``.
+"""Agents of Google's ADK, through ``ag-ui-adk`` (0.11).
 
 Rules:
 
@@ -6,6 +6,8 @@ Rules:
   gone begins again from the client's earlier messages.
 - A root agent without ``AGUIToolset`` gets one, because the package offers the client's tools only there.
 - The package's call ``adk_request_confirmation`` is left out: its interrupt is that of the call that waits.
+- The package leaves out the usage of models, and its task of a run goes on when nobody reads it. Sessions count the
+  usage here, and a stream that is closed early cancels the task.
 """
 
 import json
@@ -61,7 +63,7 @@ def wrap(source: BaseAgent | ADKAgent, _: str) -> AdapterSource:
 
 
 class CountingSessions(InMemorySessionService):  # type: ignore[misc]  # ADK has an environment of its own
-    """Sessions that count the tokens in events of models, which the package leaves out."""
+    """Sessions that count the tokens in events of models."""
 
     async def append_event(self, session: Session, event: Event) -> Event:
         used = event.usage_metadata
@@ -94,7 +96,7 @@ async def translate(adapter: ADKAgent, input: RunAgentInput, _: RunContext) -> A
 
 
 class RunningExecution:
-    """The package's task of a run. It goes on without a reader, so a stream that is closed early cancels it."""
+    """The package's task of a run."""
 
     def __init__(self, adapter: ADKAgent, input: RunAgentInput) -> None:
         self._adapter = adapter

@@ -4,9 +4,9 @@ Rules:
 
 - Agno reads the last message of a thread and keeps the others in its database. An agent without one gets one in memory
   for each of the most recently used threads.
-- A call that a person must confirm is left open by Agno. It becomes an interrupt, and the answer becomes the result
-  with which Agno continues. Then Agno announces the call again, which is left out.
-- Agno (3.1) sends the text of a tool's exception. It is replaced.
+- A call that a person must confirm is left open by Agno (3.1). It becomes an interrupt, and the answer becomes the
+  result with which Agno continues. Then Agno announces the call again, which is left out.
+- Agno (3.1) sends the text of a tool's exception, and no usage. The text is replaced, and the usage is counted.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable

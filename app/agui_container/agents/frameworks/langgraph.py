@@ -6,7 +6,8 @@ Rules:
   history of such a graph is the messages that the client sends.
 - Open interrupts are read from the checkpoint before the run, so that each answer goes to the interrupt that it names.
 
-``LosslessGraph`` changes only events that the package (0.0.47) would drop or contradict:
+What is said of the package is true of its version 0.0.47. ``LosslessGraph`` changes only events that it would drop or
+contradict:
 - A message that a model returns without streaming becomes one chunk of a stream. Otherwise clients would get it only
   in the snapshot at the end, and a call of a client tool would not count as pending.
 - A chunk with both name and arguments of a call, or with several calls, is split into a chunk for each. Otherwise only

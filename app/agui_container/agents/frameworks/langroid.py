@@ -100,7 +100,7 @@ async def translate(source: ChatAgent, input: RunAgentInput, ctx: RunContext) ->
 
 
 def agent_for_run(source: ChatAgent, tools: Sequence[ToolSpec]) -> ChatAgent:
-    """Copy the agent, because Langroid's own clones lack the handlers of tools, and block for half a second."""
+    """Copy the agent, because clones of Langroid (0.69) lack the handlers of tools, and block for half a second."""
     agent = copy.copy(source)
     agent.config = source.config.model_copy(update={"use_functions_api": True, "use_tools": False, "show_stats": False})
     agent.llm = copy.copy(source.llm)

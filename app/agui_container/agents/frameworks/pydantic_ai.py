@@ -3,8 +3,8 @@
 Rules:
 - Each run has its own AG-UI adapter. The agent has no state.
 - The dependencies of a run are created here, so an agent with another ``deps_type`` is rejected at startup.
-- Open interrupts are derived from the messages. A run that answers some must answer all, because the package drops an
-  unanswered call without an error.
+- Open interrupts are derived from the messages. A run that answers some must answer all, because the package (2.68)
+  drops an unanswered call, and only the log says so.
 """
 
 import inspect

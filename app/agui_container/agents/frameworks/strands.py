@@ -1,8 +1,8 @@
 """Adapter for a Strands ``Agent``, ``Graph`` or ``Swarm``, through ``ag-ui-strands``.
 
 Rules:
-- Each thread has its own ``StrandsAgent``. The package's adapter never drops the agent of a thread. With one adapter
-  per thread, a thread's agent is dropped together with everything that the package stores for it.
+- Each thread has its own ``StrandsAgent``. The package's adapter (1.0) never drops the agent of a thread. With one
+  adapter per thread, a thread's agent is dropped together with everything that the package stores for it.
 - One run at a time uses a thread's adapter. The engine frees a thread when the readers have seen the end of its run, so
   the next run may have to wait until the agent of the previous run is closed.
 - A ``Graph`` or ``Swarm`` is one object that has the state of its run. All threads share it, one run at a time.

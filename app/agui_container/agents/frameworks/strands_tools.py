@@ -51,8 +51,8 @@ class StrandsServerTool(AgentTool):  # type: ignore[misc]
     ) -> AsyncIterator[object]:
         """Call the tool under the policy, and yield its result.
 
-        Strands loses an exception of a tool that is no ``Exception``. So an interrupt is left for the adapter of the
-        thread, and the agent stops without calling the model again.
+        Strands (1.62) loses an exception of a tool that is no ``Exception``. So an interrupt is left for the adapter of
+        the thread, and the agent stops without calling the model again.
         """
         call_id = tool_use["toolUseId"]
         status, text = "success", ""

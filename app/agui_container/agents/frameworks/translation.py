@@ -2,7 +2,8 @@
 
 Rules:
 
-- Exception texts stay in the log. A framework's RUN_ERROR contains one, and so does ``hook_error`` of Strands.
+- Exception texts stay in the log. A framework's RUN_ERROR contains one, and so does ``hook_error`` of Strands
+  (ag-ui-strands 1.0).
 - A framework's thread id is ``ctx.thread_key``, because frameworks do not know owners.
 - An answer to an unknown interrupt is ignored with a warning, and never passed to another interrupt.
 - An unanswered call was cut off or invented by a client. A framework would run such a call, or send a history that

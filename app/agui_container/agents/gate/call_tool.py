@@ -13,11 +13,11 @@ Rules:
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome, RunStartedEvent
@@ -38,6 +38,7 @@ from agui_container.ports import (
     Policy,
     RunContext,
     RunInterrupted,
+    Tool,
     ToolContent,
     ToolError,
     ToolSource,
@@ -79,8 +80,11 @@ class AgentWithTools(Struct, frozen=True):
         ctx = ctx if rules is ctx.call_rules else replace(ctx, call_rules=rules)
         if self.is_configured or rules.asks_always or input.resume or ctx.turn.notes:
             return self._run(input, ctx)
-        gate = ToolGate(Toolbox(ctx.tools, {}, rules, self.monotonic), TurnJournal(UNSTORED, input, ctx), input)
-        return self.agent.run(input, AgentCalls(gate).context)
+
+        def open_gate() -> ToolGate:
+            return ToolGate(Toolbox(ctx.tools, {}, rules, self.monotonic), TurnJournal(UNSTORED, input, ctx), input)
+
+        return self.agent.run(input, AgentCalls(ctx, ctx.tools, open_gate).context)
 
     async def _run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
         journal, tools = await self.journal.open(input, ctx), tuple(ctx.tools.values())
@@ -93,18 +97,22 @@ class AgentWithTools(Struct, frozen=True):
             yield end
         elif not journal.is_over:
             changes = {"resume": list(journal.answers) or None, "messages": gate.history()}
-            async with aclosing(AgentCalls(gate).run(self.agent, input.model_copy(update=changes))) as items:
+            calls = AgentCalls(gate.ctx, gate.toolbox.server, lambda: gate)
+            async with aclosing(calls.run(self.agent, input.model_copy(update=changes))) as items:
                 async for item in items:
                     yield item
 
 
 class AgentCalls:
-    """The calls of ``ctx.call_tool`` in one run. ``context`` is the context for the agent."""
+    """The calls of ``ctx.call_tool`` in one run. ``context`` is the context for the agent.
 
-    def __init__(self, gate: ToolGate) -> None:
-        self._gate = gate
-        self._ctx = gate.ctx
-        self._numbers: Counter[tuple[str, str]] = Counter()
+    ``open_gate`` is called before the first call, because most runs of an agent without tools make none.
+    """
+
+    def __init__(self, ctx: RunContext, tools: Mapping[str, Tool], open_gate: Callable[[], ToolGate]) -> None:
+        self._ctx = ctx
+        self._open_gate = open_gate
+        self._numbers: dict[tuple[str, str], int] = {}
         self._running: set[asyncio.Future[None]] = set()
         self._at_work = asyncio.Semaphore(MAX_CALLS_AT_WORK)
         self._questions: list[CallNote] = []
@@ -112,8 +120,12 @@ class AgentCalls:
         self._in_threads: list[Future[ToolContent]] = []
         self._has_ended = False
         self._loop = asyncio.get_running_loop()
-        self.context = replace(gate.ctx, tools=gate.toolbox.server, call_tool=self.call)
+        self.context = replace(ctx, tools=tools, call_tool=self.call)
         CURRENT_RUN.set(self.context)
+
+    @cached_property
+    def _gate(self) -> ToolGate:
+        return self._open_gate()
 
     async def run(self, agent: Agent, input: RunAgentInput) -> AsyncGenerator[Item, None]:
         """Run the agent. End with the interrupts of its calls, if there are any."""
@@ -174,8 +186,7 @@ class AgentCalls:
         call = ModelToolCall(call_id or self._ctx.new_id(), name, json_text(arguments or {}))
         number = 0
         if call_id is None:
-            self._numbers[call.key] += 1
-            number = self._numbers[call.key]
+            number = self._numbers[call.key] = self._numbers.get(call.key, 0) + 1
         return CallResult(self._call(CallNote(call, self._gate.journal.id, number)), self._call_from_thread)
 
     def _call_from_thread(self, work: Coroutine[object, object, ToolContent]) -> ToolContent:

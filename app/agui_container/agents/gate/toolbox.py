@@ -46,7 +46,7 @@ from agui_container.ports import (
 )
 from agui_container.ports.notices import TOOLS_UNAVAILABLE
 from agui_container.protocol.encoder import encode_whole
-from agui_container.telemetry import ToolCall
+from agui_container.telemetry.spans import ToolCall
 from agui_core.expander import IllegalEvent
 from agui_core.transcript import DURATION
 

@@ -22,7 +22,7 @@ from agui_container.log_values import format_fields
 from agui_container.ports import Model, Prompt, RunContext
 from agui_container.ports.agent import maybe_aclosing
 from agui_container.protocol.errors import AppError
-from agui_container.telemetry import ModelCall
+from agui_container.telemetry.spans import ModelCall
 from agui_core.transcript import has_failed
 from agui_core.turns import calls_of
 

@@ -16,7 +16,7 @@ from starlette.websockets import WebSocket
 from agui_container.aws.platform.data_plane import DataPlane, request_id_of
 from agui_container.aws.platform.errors import PlatformError, PlatformRefusal, rest_error, run_error
 from agui_container.aws.platform.options import PlatformOptions
-from agui_container.server.protocol_classes import choose_plain_http
+from agui_container.server.protocol_classes import choose_http
 
 RUNTIME = "/runtimes/{runtime:path}"
 """The ARN has a slash, which clients write as %2F."""
@@ -85,7 +85,7 @@ def server_config(app: Starlette) -> uvicorn.Config:
     """Return uvicorn's configuration for the platform. uvicorn watches the size of the caller's frames."""
     return uvicorn.Config(
         app,
-        http=choose_plain_http(),
+        http=choose_http(),
         log_config=None,
         access_log=False,
         server_header=False,

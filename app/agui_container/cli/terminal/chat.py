@@ -21,7 +21,7 @@ from prompt_toolkit.history import FileHistory
 from agui_client import AgentClientError, Approval, Decision, Session, SessionStatus
 from agui_client.rendering import markdown
 from agui_container.cli.export import as_json, export
-from agui_container.cli.failure import CommandFailed, error_text
+from agui_container.cli.failure import error_text
 from agui_container.cli.signals import ctrl_c_calls
 from agui_container.cli.target import AT_ONCE, Target
 from agui_container.cli.terminal import questions
@@ -92,10 +92,8 @@ class Chat:
                 await self._send(line)
         except KeyboardInterrupt:
             pass
-        except AgentClientError as error:
+        except (AgentClientError, OSError) as error:
             self._screen.error(error_text(error))
-        except OSError as error:
-            self._screen.error(f"{error.filename} cannot be read: {error.strerror}.")
 
     # --- turns --------------------------------------------------------------------------------------------------------
 
@@ -253,12 +251,8 @@ class Chat:
     async def export_thread(self, argument: str) -> None:
         name = re.sub(r"[^\w-]+", "-", self._session.thread_id)  # a server or another client may have chosen the id
         path = Path(argument or f"{name}.md").expanduser()  # noqa: ASYNC240 - it looks nothing up
-        try:
-            export(self._session, path)
-        except CommandFailed as error:
-            self._screen.error(error.message)
-        else:
-            self._screen.note(f"Written to {path}.")
+        export(self._session, path)
+        self._screen.note(f"Written to {path}.")
 
     async def end(self, _: str) -> None:
         raise EOFError

@@ -8,9 +8,11 @@ Rules:
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 import click
+import yaml
 from ag_ui.core import Interrupt
 from jsonschema import Draft202012Validator, SchemaError, ValidationError  # type: ignore[import-untyped]
 from referencing import Registry
@@ -31,12 +33,6 @@ ANSWER_KEYS = {"y": "answer", "n": "decline", "c": "cancel"}
 """For a question of an MCP server, which reads a refusal."""
 
 LINK_KEYS = {"y": "continue", "c": "cancel"}
-
-BOOLEANS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
-JSON_HINTS = {"integer": " (a number)", "number": " (a number)", "array": " (JSON)", "object": " (JSON)"}
-"""How to type a value that is typed as JSON."""
-
-HINTS = {"boolean": " [y/n]", **JSON_HINTS}
 
 SKIPPED = object()
 """The answer to a field that need not be there."""
@@ -92,7 +88,7 @@ async def fill(interrupt: Interrupt, asker: Asker, screen: Screen) -> object:
         while True:
             try:
                 Draft202012Validator.check_schema(schema)
-                answer = await _ask_value(resolved(schema, schema), asker, screen)
+                answer = await _ask_value(schema, asker, screen)
                 Draft202012Validator(dict(schema), registry=Registry()).validate(answer)
             except (SchemaError, Unresolvable) as error:
                 reason = error.message if isinstance(error, SchemaError) else error
@@ -134,61 +130,60 @@ async def _ask_value(schema: Schema, asker: Asker, screen: Screen) -> object:
     answers: dict[str, object] = {}
     for name, field in fields_of(schema).items():
         is_required = isinstance(required, list) and name in required
-        answer = await _ask_field(name, resolved(field, schema), asker, screen, is_required=is_required)
+        whole = {"$defs": schema.get("$defs", {}), **(field if isinstance(field, Mapping) else {})}
+        answer = await _ask_field(name, whole, asker, screen, is_required=is_required)
         if answer is not SKIPPED:
             answers[name] = answer
     return answers
 
 
 async def _ask_field(name: str, schema: Schema, asker: Asker, screen: Screen, *, is_required: bool) -> object:
-    """Ask until the answer has the type of the field. An empty answer skips a field that need not be there."""
+    """Ask until a line has a reading that fits. An empty line skips a field that need not be there."""
+    default, validator = schema.get("default"), Draft202012Validator(schema, registry=Registry())
     question = str(schema.get("title") or name) + (f" ({schema['description']})" if "description" in schema else "")
-    kind, default, items = str(schema.get("type")), schema.get("default"), schema.get("items")
-    listed = items if kind == "array" and isinstance(items, Mapping) else None
-    options, is_list, hint = options_of(listed or schema), listed is not None, HINTS.get(kind, "")
-    if options:
-        screen.note(f"{question}:\n" + "\n".join(f"  {number}. {title}" for number, (_, title) in options.items()))
-        question, hint = f"1 to {len(options)}", ", several with commas" if is_list else ""
-    shown = default if isinstance(default, str) else json.dumps(default, ensure_ascii=False)
-    optional = f" (Enter for {shown})" if default is not None else "" if is_required else " (Enter for none)"
+    if choices := ", ".join(choices_of(schema, schema.get("$defs", {}))):
+        question += f" [{choices}]"
+    if schema.get("type") == "array":
+        question += " (several with commas)"
+    if default is not None:
+        question += f" (Enter for {default if isinstance(default, str) else json.dumps(default, ensure_ascii=False)})"
+    elif not is_required:
+        question += " (Enter for none)"
     while True:
-        text = await asker.line(f"{question}{optional}{hint}:")
+        text = await asker.line(f"{question}:")
         if not text and (default is not None or not is_required):
             return SKIPPED if default is None else default
-        try:
-            if options:
-                chosen = [options[int(number)][0] for number in (text.split(",") if is_list else [text])]
-                return chosen if is_list else chosen[0]
-            if kind == "boolean":
-                return BOOLEANS[text.lower()]
-            return json.loads(text) if kind in JSON_HINTS else text
-        except (ValueError, KeyError):
-            screen.error("This does not fit.")
+        for value in readings_of(text):
+            if validator.is_valid(value):
+                return value
+        screen.error("This does not fit.")
 
 
-def options_of(schema: Schema) -> dict[int, tuple[object, str]]:
-    """Return the values to choose from, with titles, by number. MCP servers write titled ones as constants."""
-    values, names = schema.get("enum"), schema.get("enumNames")
-    either = schema.get("oneOf") or schema.get("anyOf")
-    alternatives = either if isinstance(either, list) else []
-    if isinstance(values, list):
-        titles = names if isinstance(names, list) and len(names) == len(values) else values
-        return dict(enumerate(zip(values, map(str, titles), strict=True), 1))
-    constants = [it for it in alternatives if isinstance(it, Mapping) and "const" in it]
-    if len(constants) < len(alternatives):
-        return {}
-    return dict(enumerate(((each["const"], str(each.get("title", each["const"]))) for each in constants), 1))
+def readings_of(text: str) -> Iterator[object]:
+    """Yield what a line may mean: its text, a value of YAML such as ``3`` or ``yes``, or a list such as ``a, b``."""
+    yield text
+    for written in (text, f"[{text}]"):
+        with suppress(yaml.YAMLError):
+            yield yaml.safe_load(written)
 
 
-def resolved(schema: object, root: Schema) -> Schema:
-    """Return a schema with its definition in ``$defs`` in place of a reference, and without the choice of null."""
-    if not isinstance(schema, Mapping):
-        return {}
-    definitions, options = root.get("$defs"), schema.get("anyOf")
-    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
-    if isinstance(definitions, Mapping) and name in definitions:
-        return {"$defs": definitions, **definitions[name], **{key: schema[key] for key in schema if key != "$ref"}}
-    typed = [each for each in options if each != {"type": "null"}] if isinstance(options, list) else []
-    if len(typed) == 1:
-        return {**resolved(typed[0], root), **{key: schema[key] for key in schema if key != "anyOf"}}
-    return schema
+def choices_of(schema: object, definitions: object) -> Iterator[str]:
+    """Yield the values to choose from, with the titles that MCP servers give them."""
+    match schema:
+        case {"const": value, "title": title}:
+            yield f"{value} ({title})"
+        case {"const": value}:
+            yield str(value)
+        case {"enum": list(values), "enumNames": list(titles)}:
+            yield from (f"{value} ({title})" for value, title in zip(values, titles, strict=False))
+        case {"enum": list(values)}:
+            yield from map(str, values)
+        case {"type": "boolean"}:
+            yield from ("yes", "no")
+        case {"$ref": str(reference)} if isinstance(definitions, Mapping):
+            name = reference.removeprefix("#/$defs/")
+            others = {each: definitions[each] for each in definitions if each != name}  # a definition may name itself
+            yield from choices_of(definitions.get(name), others)
+        case {"oneOf": list(parts)} | {"anyOf": list(parts)} | {"items": parts}:
+            for part in parts if isinstance(parts, list) else [parts]:
+                yield from choices_of(part, definitions)

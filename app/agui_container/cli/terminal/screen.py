@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from textwrap import indent
 from time import monotonic
-from typing import TypeVar
 
 from ag_ui.core import (
     ActivitySnapshotEvent,
@@ -62,59 +61,61 @@ SPARE_ROWS = 3
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
-ItemOfTurn = TypeVar("ItemOfTurn", bound="Item")
-
 BLOCKS = MarkdownIt("commonmark").enable("table")
 BLOCKS.core.ruler.disable("inline")
 
 
-@dataclass
+@dataclass(eq=False)
 class Item:
-    """Something that a turn shows.
+    """Something that a turn shows, here a note.
 
     Attributes:
         depth: number of subagents around it.
-        pieces: its text, or the arguments of a call as JSON text, as far as they have arrived.
+        text: as far as it has arrived. Of a call it is the arguments as JSON text.
         seconds: how long it has taken, once it has finished.
     """
 
     depth: int
-    pieces: list[str] = field(default_factory=list)
+    text: str = ""
     began: float = field(default_factory=monotonic)
     seconds: float = 0.0
     is_finished: bool = False
-
-    @property
-    def text(self) -> str:
-        return "".join(self.pieces)
 
     def finish(self) -> None:
         self.seconds, self.is_finished = monotonic() - self.began, True
 
     def drawn(self) -> RenderableType:
-        """Return a note. The other items draw themselves."""
         return Text(f"• {self.text}", style="cyan")
+
+    def indented(self) -> RenderableType:
+        return Padding(self.drawn(), (0, 0, 0, INDENT * self.depth)) if self.depth else self.drawn()
+
+    def take_final(self) -> Iterator[RenderableType]:
+        """Take what does not change any more."""
+        if self.is_finished:
+            yield self.indented()
 
 
 class Answer(Item):
-    """A text of the agent. Its complete blocks are printed before it has finished."""
+    """A text of the agent. Its complete blocks are final before it has finished."""
 
     def drawn(self) -> RenderableType:
         text = self.text.strip("\n")
         is_long = len(text) > MARKDOWN_CHARS and not self.is_finished
         return Text(text[-MARKDOWN_CHARS:]) if is_long else Markdown(text)
 
-    def take_complete(self) -> "Answer":
+    def take_final(self) -> Iterator[RenderableType]:
         """Take the complete blocks. A block is complete once another one has begun after it."""
-        text = self.text
-        starts = [token.map[0] for token in BLOCKS.parse(text) if token.map and token.level == 0]
-        lines = text.split("\n")
+        starts = [token.map[0] for token in BLOCKS.parse(self.text) if token.map and token.level == 0]
+        lines = self.text.split("\n")
         at = len(lines) if self.is_finished else starts[-1] if len(starts) > 1 else 0
-        self.pieces = ["\n".join(lines[at:])]
-        return replace(self, pieces=["\n".join(lines[:at])], is_finished=True)
+        complete = replace(self, text="\n".join(lines[:at]), is_finished=True)
+        self.text = "\n".join(lines[at:])
+        if complete.text.strip("\n"):
+            yield from (complete.indented(), "")
 
 
-@dataclass
+@dataclass(eq=False)
 class Reasoning(Item):
     """Reasoning, in full or as one line."""
 
@@ -127,7 +128,7 @@ class Reasoning(Item):
         return Text(f"{summary}\n{text}".rstrip(), style="dim italic")
 
 
-@dataclass
+@dataclass(eq=False)
 class Call(Item):
     """A tool call. A finished one without a result waits for somebody."""
 
@@ -210,23 +211,28 @@ class Screen:
         key = key_of(event)
         match event, self._open.get(key):
             case TextMessageStartEvent(role="assistant"), _:
-                self._open[key] = self._add(Answer(depth))
+                self._open_item(key, Answer(depth))
             case ReasoningMessageStartEvent(), _:
-                self._open[key] = self._add(Reasoning(depth, is_full=self.shows_reasoning))
+                self._open_item(key, Reasoning(depth, is_full=self.shows_reasoning))
             case ToolCallStartEvent(), _:
-                self._open[key] = self._add(Call(depth, name=without_controls(event.tool_call_name)))
+                self._open_item(key, Call(depth, name=without_controls(event.tool_call_name)))
             case TextMessageContentEvent() | ReasoningMessageContentEvent() | ToolCallArgsEvent(), Item() as item:
-                item.pieces.append(without_controls(event.delta))
+                item.text += without_controls(event.delta)
             case ToolCallEndEvent(), Item() as item:
                 item.began = monotonic()
             case TextMessageEndEvent() | ReasoningMessageEndEvent(), Item():
                 self._open.pop(key).finish()
             case ToolCallResultEvent(), Call() as call:
                 del self._open[key]
-                # An approval may have ended the turn in between, and printed the call.
-                (self._add(replace(call)) if call.is_finished else call).take_result(event)
+                call.take_result(event)
+                if call not in self._items:  # an approval has ended the turn in between, and printed the call
+                    self._items.append(call)
             case _:
                 self._feed_note(event, depth)
+
+    def _open_item(self, key: tuple[str, str], item: Item) -> None:
+        self._open[key] = item
+        self._items.append(item)
 
     def _feed_note(self, event: BaseEvent, depth: int) -> None:
         match event:
@@ -246,11 +252,7 @@ class Screen:
                 self._note(self._depths.pop(event.subagent_run_id, 1), f"failed: {event.message}")
 
     def _note(self, depth: int, text: str) -> None:
-        self._add(Item(depth, [without_controls(text)], is_finished=True))
-
-    def _add(self, item: ItemOfTurn) -> ItemOfTurn:
-        self._items.append(item)
-        return item
+        self._items.append(Item(depth, without_controls(text), is_finished=True))
 
     # --- drawing ------------------------------------------------------------------------------------------------------
 
@@ -275,41 +277,29 @@ class Screen:
 
     def _draw(self) -> None:
         """Print what does not change any more, and draw the rest under it, in one write."""
-        if final := [*self._final()]:
+        final: list[RenderableType] = []
+        while self._items:
+            final += self._items[0].take_final()
+            if not self._items[0].is_finished:
+                break
+            del self._items[0]
+        if final:
             self._console.print(Group(*final))
         elif self._live is not None:
             self._live.refresh()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        unfinished = [indented(item) for item in self._items] or [Text(spinner())]
+        unfinished = [item.indented() for item in self._items] or [Text(spinner())]
         lines = console.render_lines(Group(*unfinished), options, pad=False)
         for line in lines[-max(options.size.height - SPARE_ROWS, 1) :]:
             yield from line
             yield Segment.line()
-
-    def _final(self) -> Iterator[RenderableType]:
-        """Take what does not change any more."""
-        while self._items:
-            item = self._items[0]
-            if isinstance(item, Answer) and (complete := item.take_complete()).text.strip("\n"):
-                yield indented(complete)
-                yield ""
-            elif item.is_finished and not isinstance(item, Answer):
-                yield indented(item)
-            if not item.is_finished:
-                return
-            del self._items[0]
 
 
 def key_of(event: BaseEvent) -> tuple[str, str]:
     """Return what identifies the item of an event about a text, reasoning or a call."""
     call_id = getattr(event, "tool_call_id", None)
     return event.type.partition("_")[0], getattr(event, "message_id", "") if call_id is None else call_id
-
-
-def indented(item: Item) -> RenderableType:
-    """Return a drawn item, indented by the subagents around it."""
-    return Padding(item.drawn(), (0, 0, 0, INDENT * item.depth)) if item.depth else item.drawn()
 
 
 def spinner() -> str:

@@ -4,7 +4,7 @@ Rule: pure functions. A client answers by the id of the tool call, or by the int
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 
@@ -128,10 +128,3 @@ def approval_request(interrupt: Event) -> ApprovalRequest:
         label=metadata.get("toolName") or interrupt.get("message") or interrupt.get("reason") or "",
         asks_values=interrupt.get("reason") == ELICITATION,
     )
-
-
-def expired_requests(requests: Iterable[ApprovalRequest], now: float) -> tuple[list[ApprovalRequest], float]:
-    """Return the requests that have expired, and the seconds until the next one expires, or infinity."""
-    seconds = [(request, request.seconds_left(now)) for request in requests]
-    expired = [request for request, left in seconds if left <= 0]
-    return expired, min((left for _, left in seconds if left > 0), default=math.inf)

@@ -15,7 +15,6 @@ from agui_container.protocols.conversation.approvals import (
     ApprovalRequest,
     Verdict,
     approval_requests,
-    expired_requests,
 )
 from agui_container.protocols.conversation.events import RUN_ENDS, Completed, Event, outcome_of
 
@@ -124,13 +123,14 @@ class PendingCalls:
 
     def update(self, now: float, waited: float) -> float:
         """Answer what has expired after ``waited`` seconds. Return the seconds until the next one, or infinity."""
-        expired, seconds = expired_requests(self.approvals.values(), now)
-        self._answers |= {request.call_id: ApprovalDecision(request.call_id, Verdict.EXPIRED) for request in expired}
+        left = {call_id: request.seconds_left(now) for call_id, request in self.approvals.items()}
+        expired = [call_id for call_id, seconds in left.items() if seconds <= 0]
+        self._answers |= {call_id: ApprovalDecision(call_id, Verdict.EXPIRED) for call_id in expired}
         for call in self.tools.values():
             if waited >= call.timeout:
                 self.fail(call.call_id, f"Error: the tool did not answer within {call.timeout_ms} ms.")
         missing = (it.timeout - waited for call_id, it in self.tools.items() if call_id not in self._answers)
-        return min(seconds, *missing, math.inf)
+        return min([*(seconds for seconds in left.values() if seconds > 0), *missing, math.inf])
 
     # --- the end of waiting ---
 

@@ -293,4 +293,4 @@ async def end_with_error(stream: "Stream[In, Out]", error: AppError, challenge: 
         "www-authenticate": challenge,
     }
     metadata = {name: value for name, value in known.items() if value}
-    await stream.send_trailing_metadata(status=Status[error.spec.grpc], status_message=error.message, metadata=metadata)
+    await stream.send_trailing_metadata(status=Status[error.code.grpc], status_message=error.message, metadata=metadata)

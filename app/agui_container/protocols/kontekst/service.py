@@ -1,13 +1,9 @@
 """``kontekst.AgentService``: one call is one run, from its start command to completed, cancelled or failed."""
 
-import time
-from collections.abc import Sequence
-
 from grpclib.const import Handler as Method
 
 from agui_container.engine.engine import Engine
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocols.conversation.approvals import ApprovalRequest, approval_request, expired_requests
 from agui_container.protocols.conversation.events import Failed
 from agui_container.protocols.conversation.loop import ConversationLoop
 from agui_container.protocols.gen.kontekst.kontekst_pb2 import RunCommand, RunEvent, StartRunCommand
@@ -43,25 +39,16 @@ class KontekstService:
         start, new_id = command.start, self._service.new_id
         translator = KontekstTranslator(new_id(), start.session_id or new_id(), start.agent_name or DEFAULT_AGENT)
         try:
-            request = await self._read_start(call, start, translator)
+            request = self._read_start(start, translator)
         except AppError as error:
             await call.send(translator.end(Failed(error)))
             return
         await ConversationLoop(self._service, call, translator).serve(request)
 
-    async def _read_start(self, call: RunCall, start: StartRunCommand, translator: KontekstTranslator) -> RunStart:
+    def _read_start(self, start: StartRunCommand, translator: KontekstTranslator) -> RunStart:
         if translator.agent_name not in self._agent_names:
             names = ", ".join(dict.fromkeys(self._agent_names))
             message = f"There is no agent named '{translator.agent_name[:64]}'; known are {names}."
             raise AppError(ErrorCode.VALIDATION_ERROR, message)
         check_id("session_id", translator.session_id)
-        message_id, choice = self._service.new_id(), self._options.choice(start.agent_name)
-        if not start.session_id:
-            return RunStart(start, message_id, choice)
-        return RunStart(start, message_id, choice, await self._expired(call, start))
-
-    async def _expired(self, call: RunCall, start: StartRunCommand) -> Sequence[ApprovalRequest]:
-        """Return the approvals of the thread that have expired while no client waited."""
-        waiting = await self._service.threads.waiting(call.caller, start.session_id)
-        requests = [approval_request(interrupt.model_dump(by_alias=True)) for interrupt in waiting]
-        return expired_requests(requests, time.time())[0]
+        return RunStart(start, self._service.new_id(), self._options.choice(start.agent_name))

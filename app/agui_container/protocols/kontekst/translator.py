@@ -3,14 +3,14 @@
 A kontekst run can consist of several AG-UI runs: each approval ends one, and its answer begins the next.
 
 Rule: every run of this protocol needs an approval for every tool, and a denial cancels the run, also one by a client of
-another protocol. An approval that has expired before a run begins is no denial: the run answers its prompt.
+another protocol.
 
 Rule: pure translation, in kontekst's order: started, deltas, turn_completed and context_snapshot, tools_proposed,
 tool_started, tool_completed or tool_failed, tools_completed, and one of completed, cancelled, failed at the end.
 Each call has at most one start, and one end after it. A result is sent as soon as it arrives.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ag_ui.core import (
     PROTOCOL_VERSION,
@@ -24,10 +24,8 @@ from msgspec import Struct
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocols.conversation.approvals import (
     ApprovalDecision,
-    ApprovalRequest,
     Verdict,
     decision,
-    resume_entry,
 )
 from agui_container.protocols.conversation.events import Completed, Event, Failed, Outcome, is_failure, text_of
 from agui_container.protocols.conversation.pending import Answer, PendingCalls
@@ -59,12 +57,11 @@ FIELD_NAMES = {
 
 
 class RunStart(Struct, frozen=True):
-    """A start command, and what its thread adds to it."""
+    """A start command, the id of its message, and the fields of ``forwardedProps`` that choose its agent."""
 
     command: pb.StartRunCommand
     message_id: str
     choice: Mapping[str, object] = {}
-    expired: Sequence[ApprovalRequest] = ()
 
 
 class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
@@ -85,8 +82,6 @@ class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
         """Ids of the turn's calls that have no result yet."""
         self._proposed: dict[str, bool] = {}
         """Ids of the turn's proposed calls. False for a question of an agent, which has neither start nor end."""
-        self._hidden: Collection[str] = ()
-        """Ids of calls of an earlier run, whose results are not sent."""
         self._started: set[str] = set()
         self._executing: list[str] = []
         """Ids of the calls that have started and have not ended."""
@@ -94,7 +89,6 @@ class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
         """True from the first result of a turn until ``tools_completed``."""
 
     def open(self, request: RunStart) -> Opening[pb.RunEvent]:
-        self._hidden = [expired.call_id for expired in request.expired]
         started = pb.RunStartedEvent(run_id=self.run_id, session_id=self.session_id, agent_name=self.agent_name)
         return Opening(
             run_input(request, self.session_id, self.run_id),
@@ -121,7 +115,7 @@ class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
                 context = read_snapshot(event.get("value"))
                 self._context = context or UNKNOWN
                 return self._turn_completed() if context else []
-            case EventType.TOOL_CALL_RESULT if event["toolCallId"] not in self._hidden:
+            case EventType.TOOL_CALL_RESULT:
                 return [*self._turn_completed(), *self._call_ended(event)]
             case EventType.RUN_FINISHED:
                 return self._turn_completed()
@@ -246,7 +240,6 @@ def run_input(start: RunStart, thread_id: str, run_id: str) -> RunAgentInput:
     text = command.prompt or command.skill.arguments or f"Use the skill {command.skill.name}."
     prompt = UserMessage(id=start.message_id, role="user", content=text)
     folder = Context(description="The user's working directory", value=command.working_dir)
-    resume = [resume_entry(request, ApprovalDecision(request.call_id, Verdict.EXPIRED)) for request in start.expired]
     return RunAgentInput(
         thread_id=thread_id,
         run_id=run_id,
@@ -255,5 +248,4 @@ def run_input(start: RunStart, thread_id: str, run_id: str) -> RunAgentInput:
         tools=[],
         context=[folder] if command.working_dir else [],
         forwarded_props={**PROPS, **start.choice, **({"skill": skill} if skill else {})},
-        resume=resume or None,
     )

@@ -5,14 +5,16 @@ is appended to it, because clients store messages by index. While a run is activ
 its index is final: until the previous message has ended and all of its calls have results.
 
 A call that a message of the user has denied stays without its result, because the result would come before the message.
-Calls without a result between them are in one message, because a client looks for unanswered calls only in the last
-message of the assistant. Messages of subagents, reasoning, instructions and prompts for goals are not shown.
+Calls without a result between them are in one message, because a client looks for unanswered calls only
+in the last message of the assistant. Subagents, reasoning, instructions and prompts for goals are not shown.
 """
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import takewhile
 
+import msgspec
 from ag_ui.core import (
     PROTOCOL_VERSION,
     AssistantMessage,
@@ -26,17 +28,16 @@ from ag_ui.core import (
     ToolMessage,
     UserMessage,
 )
-from msgspec import Struct
+from msgspec import Struct, field
 
 from agui_container.protocol.strict_json import parse_finite_json
 from agui_container.protocols.conversation.events import part_text, text_of
-from agui_container.protocols.roboto.goals import GoalTool, arguments_of, goal_contexts, request_for
-from agui_container.protocols.roboto.records import (
+from agui_container.protocols.roboto.goals import DeclaredGoal, arguments_of, request_for
+from agui_container.protocols.roboto.requests import (
     CANCELLED,
     JSON,
-    MessageNotes,
-    MessageRecord,
-    Notes,
+    Facts,
+    MessageFacts,
     SendRequest,
     SentMessage,
     SentToolResult,
@@ -48,9 +49,8 @@ from agui_core.turns import answered_ids
 
 USER, ASSISTANT, ROBOTO = "user", "assistant", "roboto"
 COMPLETED, GENERATING = "completed", "generating"
-TEXT = "text"
+TEXT, CONTEXT = "text", "client_context"
 
-USE_SKILL = "Use the skill {skill}."
 FIELD_NAMES = {
     "messages": "message",
     "tools": "client_tools",
@@ -65,35 +65,58 @@ VIEWING = "What the user is looking at in the client"
 SCOPE = "The range of time to analyse, in nanoseconds since the epoch, both ends included"
 
 
-class Reader(Struct, frozen=True):
-    """A client: it knows blocks of the type ``client_context``, or it does not show those of the type ``error``."""
-
-    knows_context: bool = False
-    errors_as_text: bool = False
-
-
 # --- a thread as a session --------------------------------------------------------------------------------------------
+
+
+def date_of(seconds: float | None) -> str | None:
+    """Return Unix seconds as ISO 8601 text, in UTC."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+class MessageRecord(Struct):
+    """A message of a session.
+
+    Attributes:
+        created: Unix seconds.
+        ids: ids of the AG-UI messages in this message, in order.
+        is_sent: True if the client has the message already, because the client sent it.
+    """
+
+    role: str
+    created: float
+    content: list[JSON] = field(default_factory=list)
+    status: str = COMPLETED
+    ids: list[str] = field(default_factory=list)
+    is_sent: bool = False
+
+    def json(self) -> JSON:
+        """Return the message as clients get it."""
+        return {"role": self.role, "content": self.content, "status": self.status, "created": date_of(self.created)}
 
 
 def session_messages(
     messages: Sequence[Message],
-    notes: Notes,
+    facts: Facts,
     created: float,
     open_ids: Collection[str] | None = None,
-    reader: Reader = Reader(),  # noqa: B008 - frozen
+    failures: Mapping[str, TurnFailure] = {},
 ) -> list[MessageRecord]:
-    """Return a thread, which was created at a time, as a session.
+    """Return a thread as a session.
 
-    ``messages`` include those of an active run so far. ``open_ids`` are those of its messages and calls that have not
-    ended, or None without an active run.
+    Args:
+        messages: those of the thread, with those of an active run so far.
+        facts: the facts of the session.
+        created: the time at which the thread was created.
+        open_ids: ids of the messages and calls of the active run that have not ended, or None without an active run.
+        failures: turns that have failed, by the id of their last message.
     """
     answered = answered_ids(messages)
-    session = _Session(notes, created, open_ids or (), reader)
-    for message in messages:
-        if isinstance(message, UserMessage):
-            session.denied.update(MessageNotes.of(message.metadata).denied)
+    denied = {each for it in messages if isinstance(it, UserMessage) for each in MessageFacts.of(it.metadata).denied}
+    session = _Session({tool.name for tool in facts.tools}, created, open_ids or (), denied)
     for message in messages if open_ids is None else _final_messages(messages, open_ids, answered):
         session.add(message)
+        if (failure := failures.get(message.id)) is not None:
+            session.add_failure(failure)
     if open_ids is not None:
         session.mark_generating(answered)
     return session.messages
@@ -120,29 +143,35 @@ def _final_messages(messages: Sequence[Message], open_ids: Collection[str], answ
 class _Session:
     """Builder of a session's messages. Results of the calls in ``denied`` are not shown."""
 
-    def __init__(self, notes: Notes, created: float, open_ids: Collection[str], reader: Reader) -> None:
+    def __init__(
+        self, client_tools: Collection[str], created: float, open_ids: Collection[str], denied: Collection[str]
+    ) -> None:
         self.messages: list[MessageRecord] = []
-        self.denied: set[str] = set()
-        self._notes = notes
+        self._client_tools = client_tools
         self._created = created
         self._open_ids = open_ids
-        self._reader = reader
-        self._client_tools = {tool.name for tool in notes.tools}
+        self._denied = denied
         self._names: dict[str, str] = {}
 
     def add(self, message: Message) -> None:
-        """Add a message of the thread, and the error of a turn that failed after it."""
         match message:
             case UserMessage():
                 self._add_user(message)
             case AssistantMessage(subagent_run_id=None):
                 self._add_assistant(message)
-            case ToolMessage(subagent_run_id=None) if message.tool_call_id not in self.denied:
+            case ToolMessage(subagent_run_id=None) if message.tool_call_id not in self._denied:
                 row = self._row(ROBOTO, message.id)
                 row.content.append(_result_block(message, self._names.get(message.tool_call_id, "unknown")))
-        failure = self._notes.failures.get(message.id)
-        if failure is not None:
-            self._add_failure(failure)
+
+    def add_failure(self, failure: TurnFailure) -> None:
+        """Add the error of a turn, and its text if the turn has none, because some clients show nothing but text."""
+        row = self._row(ASSISTANT)
+        turn = takewhile(lambda message: message.role != USER, reversed(self.messages))
+        if not any(block["content_type"] == TEXT for message in turn for block in message.content):
+            row.content.append(text_block(failure.message))
+        error: JSON = {"content_type": "error", "error_message": failure.message, "error_code": failure.code}
+        row.content.append(error)
+        row.status = "cancelled" if failure.code == CANCELLED else "failed"
 
     def mark_generating(self, answered: set[str]) -> None:
         """Mark the last message as generating if more can be appended to it."""
@@ -162,16 +191,16 @@ class _Session:
         return self.messages[-1]
 
     def _add_user(self, message: UserMessage) -> None:
-        notes = MessageNotes.of(message.metadata)
-        if notes.is_prompt:
+        facts = MessageFacts.of(message.metadata)
+        if facts.is_prompt:
             return
-        self._created = notes.created or self._created
+        self._created = facts.created or self._created
         row = self._row(USER, message.id, continues=False)
-        row.is_sent = notes.is_sent
+        row.is_sent = facts.is_sent
         parts = [message.content] if isinstance(message.content, str) else map(part_text, message.content)
         row.content += map(text_block, parts)  # Roboto has no blocks for media
-        if self._reader.knows_context and notes.context is not None:
-            row.content.append({"content_type": "client_context", "context": notes.context})
+        if facts.context is not None:
+            row.content.append({"content_type": CONTEXT, "context": facts.context})
 
     def _add_assistant(self, message: AssistantMessage) -> None:
         last = self.messages[-1:]
@@ -183,16 +212,6 @@ class _Session:
             if call.id not in self._open_ids:
                 self._names[call.id] = call.function.name
                 row.content.append(_tool_use_block(call, of_client=call.function.name in self._client_tools))
-
-    def _add_failure(self, failure: TurnFailure) -> None:
-        row = self._row(ASSISTANT)
-        turn = takewhile(lambda message: message.role != USER, reversed(self.messages))
-        has_text = any(block["content_type"] == TEXT for message in turn for block in message.content)
-        if self._reader.errors_as_text and not has_text:
-            row.content.append(text_block(failure.message))
-        error: JSON = {"content_type": "error", "error_message": failure.message, "error_code": failure.code}
-        row.content.append(error)
-        row.status = "cancelled" if failure.code == CANCELLED else "failed"
 
 
 def text_block(text: str) -> JSON:
@@ -213,14 +232,14 @@ def _tool_use_block(call: ToolCall, *, of_client: bool) -> JSON:
 
 def _result_block(message: ToolMessage, name: str) -> JSON:
     """Return the result of a call as a block. Clients read the object ``raw_response``."""
-    notes, duration = MessageNotes.of(message.metadata), (message.metadata or {}).get(DURATION)
+    facts, duration = MessageFacts.of(message.metadata), (message.metadata or {}).get(DURATION)
     output = _output(message)
     return {
         "content_type": "tool_result",
         "tool_name": name,
         "tool_use_id": message.tool_call_id,
-        "runtime_ms": duration if isinstance(duration, int) else notes.runtime_ms,
-        "status": notes.status or ("error" if has_failed(message) else "success"),
+        "runtime_ms": duration if isinstance(duration, int) else facts.runtime_ms,
+        "status": facts.status or ("error" if has_failed(message) else "success"),
         "raw_response": output,
         "payload": output,
     }
@@ -241,18 +260,23 @@ def _output(message: ToolMessage) -> JSON:
 
 
 class NewRun(Struct, frozen=True):
-    """Facts of a run besides those of the request, at the time ``now`` in Unix seconds.
+    """A run besides its request: its ids, the time in Unix seconds, the facts of its session, the goals of its turn.
 
-    ``interrupt_ids`` wait for an answer, and the calls ``denied`` wait with them.
+    The interrupts ``waiting`` wait for an answer, and the calls ``denied`` wait with them.
     """
 
     thread_id: str
     run_id: str
     now: float
-    notes: Notes
-    goals: Sequence[GoalTool] = ()
-    interrupt_ids: Sequence[str] = ()
+    facts: Facts
+    goals: Sequence[DeclaredGoal] = ()
+    waiting: Sequence[str] = ()
     denied: Sequence[str] = ()
+
+
+def question_id(run_id: str) -> str:
+    """Return the id of the message that begins a turn with a run."""
+    return f"{run_id}-user"
 
 
 def start_input(run: NewRun, request: StartRequest) -> RunAgentInput:
@@ -271,7 +295,7 @@ def message_input(run: NewRun, request: SendRequest) -> RunAgentInput:
     The interrupts that wait are cancelled, because this protocol has no answers to them. Their calls count as denied.
     """
     question = _question(run, request, request.message, is_sent=request.message is not None)
-    resume = [ResumeEntry(interrupt_id=interrupt_id, status="cancelled") for interrupt_id in run.interrupt_ids]
+    resume = [ResumeEntry(interrupt_id=interrupt_id, status="cancelled") for interrupt_id in run.waiting]
     return _turn_input(run, request, [question]).model_copy(update={"resume": resume or None})
 
 
@@ -282,10 +306,11 @@ def results_input(run: NewRun, results: Sequence[SentToolResult], answers: Seque
 
 def continued_input(run: NewRun, messages: Sequence[Message], *contexts: Context, **props: object) -> RunAgentInput:
     """Return the input of a run that continues a turn. ``onBusy`` allows no second run, for any ``AGUI_ON_BUSY``."""
-    scope = None if run.notes.scope is None else run.notes.scope.model_dump_json(exclude_none=True)
-    scopes = [] if scope in {None, "{}"} else [Context(description=SCOPE, value=str(scope))]
-    model = {"model": run.notes.model_profile} if run.notes.model_profile else {}
-    tools = [Tool(name=it.name, description=it.description, parameters=it.input_schema) for it in run.notes.tools]
+    facts = run.facts
+    scope = "{}" if facts.scope is None else msgspec.json.encode(facts.scope).decode()
+    scopes = [] if scope == "{}" else [Context(description=SCOPE, value=scope)]
+    model = {"model": facts.model_profile} if facts.model_profile else {}
+    tools = [Tool(name=it.name, description=it.description, parameters=it.input_schema) for it in facts.tools]
     return RunAgentInput(
         thread_id=run.thread_id,
         run_id=run.run_id,
@@ -293,7 +318,7 @@ def continued_input(run: NewRun, messages: Sequence[Message], *contexts: Context
         state=None,
         messages=list(messages),
         tools=[*tools, *(goal.spec for goal in run.goals)],
-        context=[*contexts, *scopes, *goal_contexts(run.goals)],
+        context=[*contexts, *scopes, *(goal.context for goal in run.goals)],
         forwarded_props={**props, **model, "onBusy": "reject"},
     )
 
@@ -309,23 +334,16 @@ def _question(
     run: NewRun, request: StartRequest | SendRequest, message: SentMessage | None, *, is_sent: bool
 ) -> UserMessage:
     """Return the message that begins a turn. Without a message of the client, the text names the turn's purpose."""
-    skills, names = request.invoke_skills or (), [goal.name for goal in run.goals]
-    text = request_for(names) if names or not skills else USE_SKILL.format(skill=skills[0].skill_id)
-    notes = MessageNotes(
-        run.run_id,
-        run.now,
-        is_sent=is_sent,
-        goals=[tool.goal.model_dump(mode="json") for tool in run.goals],
-        context=request.client_context,
-        denied=list(run.denied),
-    )
+    skills, names = request.invoke_skills or (), [goal.tool for goal in run.goals]
+    text = request_for(names) if names or not skills else f"Use the skill {skills[0].skill_id}."
+    facts = MessageFacts(run.now, is_sent=is_sent, context=request.client_context, denied=list(run.denied))
     content = text if message is None else message.text
-    return UserMessage(id=f"{run.run_id}-user", content=content, metadata=notes.metadata())
+    return UserMessage(id=question_id(run.run_id), content=content, metadata=facts.metadata())
 
 
 def _earlier_message(message: SentMessage, message_id: str, now: float) -> Message:
     if message.role == USER:
-        return UserMessage(id=message_id, content=message.text, metadata=MessageNotes(created=now).metadata())
+        return UserMessage(id=message_id, content=message.text, metadata=MessageFacts(now).metadata())
     return AssistantMessage(id=message_id, content=message.text)
 
 
@@ -337,5 +355,5 @@ def _result(message_id: str, result: SentToolResult) -> ToolMessage:
         tool_call_id=result.tool_use_id,
         content=json.dumps(output, ensure_ascii=False),
         error=None if result.status == "success" else str(error),
-        metadata=MessageNotes(status=result.status, runtime_ms=result.runtime_ms).metadata(),
+        metadata=MessageFacts(status=result.status, runtime_ms=result.runtime_ms).metadata(),
     )

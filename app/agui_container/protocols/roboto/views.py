@@ -7,110 +7,48 @@ the earlier messages and of everything else detect other changes, such as an edi
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from ag_ui.core import (
-    EventType,
-    Message,
-    TextMessageEndEvent,
-    TextMessageStartEvent,
-    ToolCallEndEvent,
-    ToolCallStartEvent,
-)
+import msgspec
+from ag_ui.core import Message
 from msgspec import Struct
 from msgspec.structs import replace
 from pydantic_core import to_json
 
-from agui_container.conversation.recovery import EVENT
-from agui_container.ports.records import StoredMessage, ThreadDelta, ThreadRecord, ThreadStatus
-from agui_container.protocol.errors import AppError, ErrorCode, clip_message
-from agui_container.protocol.parser import MESSAGE
-from agui_container.protocols.roboto.goals import calls_awaiting_client, goal_records, last_turn
-from agui_container.protocols.roboto.messages import ASSISTANT, GENERATING, TEXT, Reader, session_messages, text_block
-from agui_container.protocols.roboto.records import APPROVAL_REQUIRED, JSON, MessageRecord, Notes, date_of, ids
-from agui_core.transcript import Transcript
+from agui_container.ports.records import ThreadDelta, ThreadNote, ThreadRecord, ThreadStatus
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocols.roboto.goals import DeclaredGoal, fail, goals_in, goals_of, last_turn
+from agui_container.protocols.roboto.messages import (
+    ASSISTANT,
+    CONTEXT,
+    GENERATING,
+    TEXT,
+    MessageRecord,
+    date_of,
+    session_messages,
+    text_block,
+)
+from agui_container.protocols.roboto.requests import (
+    APPROVAL_REQUIRED,
+    FACTS,
+    FAILURE,
+    GOAL,
+    JSON,
+    Facts,
+    TurnFailure,
+    fact_notes,
+    validation_error,
+)
+from agui_core.turns import unanswered_in_last_turn
 
 ACTIVE = "roboto_turn"
 """Status of a session whose agent is at work."""
 
-ANNOUNCED = {
-    EventType.TEXT_MESSAGE_START,
-    EventType.TEXT_MESSAGE_CONTENT,
-    EventType.TEXT_MESSAGE_END,
-    EventType.TOOL_CALL_END,
-    EventType.TOOL_CALL_RESULT,
-    EventType.MESSAGES_SNAPSHOT,
-}
-"""Events that answer waiting polls."""
-
-SHOWN = ANNOUNCED | {EventType.TOOL_CALL_START, EventType.TOOL_CALL_ARGS}
-"""Events that change the messages of a session. A call is shown only when its arguments are complete."""
-
-WAITING_NOTE = "Waiting for an answer through another protocol: {calls}"
+NOTES = (FACTS, FAILURE, GOAL)
+"""Kinds of the notes that a session consists of."""
 
 TOKEN = re.compile(r"(\d{1,9})\.(\d{1,12})\.(\d{1,9})\.([0-9a-f]{12})\.([0-9a-f]{12})")
 DIGEST_BYTES = 6
-
-
-class LiveMessages:
-    """The messages of a thread while a run adds to them. ``open_ids`` are those of messages and calls without end."""
-
-    def __init__(self, messages: Sequence[Message]) -> None:
-        self.open_ids: set[str] = set()
-        self._transcript = Transcript(messages)
-
-    @property
-    def messages(self) -> list[Message]:
-        return self._transcript.messages
-
-    def feed(self, data: bytes) -> None:
-        """Change the messages by one of the events that are ``SHOWN``, as JSON."""
-        event = EVENT.validate_json(data)
-        self._transcript.feed(event)
-        match event:
-            case TextMessageStartEvent(message_id=item) | ToolCallStartEvent(tool_call_id=item):
-                self.open_ids.add(item)
-            case TextMessageEndEvent(message_id=item) | ToolCallEndEvent(tool_call_id=item):
-                self.open_ids.discard(item)
-
-
-def view_of(
-    reader: Reader,
-    session: ThreadDelta,
-    messages: Sequence[Message] | Sequence[StoredMessage],
-    open_ids: Collection[str] | None = None,
-    waiting: str = "",
-) -> "SessionView":
-    """Return a session as a client sees it.
-
-    Args:
-        reader: the client.
-        session: the thread of the session with its facts.
-        messages: the stored messages, or those so far of a thread with an active run.
-        open_ids: ids of the messages and calls of the active run that have not ended, or None without one.
-        waiting: names of the calls that wait for an answer through another protocol, or an empty text.
-    """
-    thread, notes, history = session.thread, Notes.of(session.notes), parse_history(messages)
-    rows = session_messages(history, notes, thread.created_at, open_ids, reader)
-    activity = WAITING_NOTE.format(calls=waiting) if waiting else None
-    status = ACTIVE if open_ids is not None else _status_at_rest(thread, notes, history)
-    return SessionView(thread, notes, status, rows, goal_records(history, rows, notes), activity)
-
-
-def _status_at_rest(thread: ThreadRecord, notes: Notes, messages: Sequence[Message]) -> str:
-    """Return the session's status. A call of a tool that no client has declared waits for no client."""
-    turn = last_turn(messages)
-    if turn is not None and turn.has_ended(notes) and turn.open_names:
-        return "goals_failed"
-    waits = thread.status is ThreadStatus.CLIENT_TOOL_TURN
-    if waits and not {tool.name for tool in notes.tools} & {*calls_awaiting_client(messages).values()}:
-        return ThreadStatus.USER_TURN.value
-    return thread.status.value
-
-
-def parse_history(messages: Iterable[Message | StoredMessage]) -> list[Message]:
-    """Parse those messages of a thread that are stored."""
-    return [MESSAGE.validate_json(it.data) if isinstance(it, StoredMessage) else it for it in messages]
 
 
 class Position(Struct, frozen=True):
@@ -143,53 +81,90 @@ class Position(Struct, frozen=True):
 
 
 class SessionView(Struct, frozen=True):
-    """A session as one client sees it. ``activity`` is a text about an answer that the session waits for."""
+    """A session as one client sees it."""
 
     thread: ThreadRecord
-    notes: Notes
+    facts: Facts
     status: str
     messages: Sequence[MessageRecord]
-    goals: Sequence[JSON] = ()
-    activity: str | None = None
+    goals: Sequence[DeclaredGoal] = ()
+    failures: Mapping[str, TurnFailure] = {}
+
+    @classmethod
+    def of(
+        cls,
+        session: ThreadDelta,
+        messages: Sequence[Message],
+        open_ids: Collection[str] | None,
+        *,
+        knows_context: bool = False,
+    ) -> "SessionView":
+        """Return the view of a thread. ``messages`` and ``open_ids`` are as in ``session_messages``."""
+        thread, facts, goals = session.thread, Facts.of(session.notes), goals_in(session.notes)
+        failures = {
+            note.id: msgspec.json.decode(note.data, type=TurnFailure) for note in session.notes if note.kind == FAILURE
+        }
+        rows = session_messages(messages, facts, thread.created_at, open_ids, failures)
+        if not knows_context:
+            for row in rows:
+                row.content = [block for block in row.content if block["content_type"] != CONTEXT]
+        status = ACTIVE if open_ids is not None else _status_at_rest(thread, facts, goals, messages)
+        return cls(thread, facts, status, rows, goals, failures)
 
     @property
     def position(self) -> Position:
         """The position after all messages."""
         last = self.messages[-1:]
-        facts = [self.status, self.thread.title, self.activity, self.goals, [row.status for row in last]]
+        facts = [self.status, self.thread.title, self.goal_records, [row.status for row in last]]
         extent = _extent(last[0]) if last else (0, 0)
         return Position(len(self.messages), *extent, _prefix_digest(self.messages), digest(facts))
 
+    @property
+    def goal_records(self) -> list[JSON]:
+        return [
+            {
+                "goal_type": goal.goal.__struct_config__.tag,
+                "goal_data": msgspec.to_builtins(goal.goal),
+                "status": goal.status,
+                "message_sequence_num": self._index_of(goal.message_id) or 0,
+                "created": date_of(goal.created),
+                "concluded_at": date_of(goal.concluded_at),
+                "achieve_tool_use_id": goal.call_id,
+            }
+            for goal in self.goals
+        ]
+
+    def _index_of(self, message_id: str) -> int | None:
+        return next((at for at, row in enumerate(self.messages) if message_id in row.ids), None)
+
     def json(self, *, with_messages: bool = True) -> bytes:
         """Return the session as JSON."""
-        thread, notes = self.thread, self.notes
+        thread, facts = self.thread, self.facts
         shown = self if with_messages else replace(self, messages=())
         record: JSON = {
             **ids(thread.key.thread_id),
             "created": date_of(thread.created_at),
             "created_by": thread.key.owner,
             "created_by_principal": f"user:{thread.key.owner}",
-            "org_id": notes.org_id,
+            "org_id": facts.org_id,
             "messages": [message.json() for message in shown.messages],
             "continuation_token": shown.position.token,
             "status": self.status,
             "title": thread.title,
-            "model_profile": notes.model_profile,
-            "goals": self.goals,
-            "visibility": notes.visibility,
-            "pinned_at": date_of(notes.pinned_at),
+            "model_profile": facts.model_profile,
+            "goals": self.goal_records,
+            "visibility": facts.visibility,
+            "pinned_at": date_of(facts.pinned_at),
             "origin": "api",
-            "activity": self.activity,
-            "tasks": [],
         }
         if thread.forked_from is not None:
-            origin = thread.forked_from[0]
+            origin, message_id = thread.forked_from
             record |= {"forked_from_session_id": origin, "forked_from_thread_id": origin}
-            record["forked_from_message_sequence_num"] = notes.forked_from
+            record["forked_from_message_sequence_num"] = self._index_of(message_id)
         return to_json(record)
 
     def delta(self, since: Position, *, knows_reset: bool) -> tuple[bytes, bool]:
-        """Return the changes since a position as JSON, and True if a poll may wait for others.
+        """Return the changes since a position as JSON, and True if there are any, or if no others will come.
 
         ``knows_reset`` is True for a client that can drop messages.
         """
@@ -197,34 +172,40 @@ class SessionView(Struct, frozen=True):
         messages, reset_from = self.missing(since, has_changed=here.facts != since.facts, can_drop=knows_reset)
         record: JSON = {
             "messages_by_idx": {str(at): message.json() for at, message in messages.items()},
-            "goals": None if here.facts == since.facts else self.goals,
+            "goals": None if here.facts == since.facts else self.goal_records,
             "reset_from_message_sequence_num": reset_from,
             "continuation_token": here.token,
             "status": self.status,
             "title": self.thread.title,
-            "activity": self.activity,
-            "tasks": None,
         }
-        return to_json(record), here == since and self.status == ACTIVE
+        return to_json(record), here != since or self.status != ACTIVE
 
     def answer_at(self, at: int) -> tuple[str, str]:
         """Return the id of the assistant's message at an index, and the session's organisation."""
         message = self._message_at(at, ErrorCode.THREAD_NOT_FOUND)
         if message.role != ASSISTANT or not message.ids:
             raise validation_error("message_sequence_num: is not an answer of the assistant.")
-        return message.ids[-1], self.notes.org_id
+        return message.ids[-1], self.facts.org_id
 
-    def fork_at(self, at: int, now: float) -> tuple[str, dict[str, object]]:
-        """Return the id of the last AG-UI message up to an index, and the facts that a copy of the session has, too.
+    def fork_at(self, at: int, now: float) -> tuple[str, list[ThreadNote]]:
+        """Return the id of the last AG-UI message up to an index, and the notes that a copy of the session has.
 
         A copy has no client tools until a client declares them, because the client's object of the copy has none.
-        Nothing waits in it.
+        Nothing waits in it, so goals that are not achieved in it have failed.
         """
         self._message_at(at, ErrorCode.VALIDATION_ERROR)
-        last = next(message.ids[-1] for message in reversed(self.messages[: at + 1]) if message.ids)
-        facts = self.notes.model_dump(include={"scope", "model_profile", "org_id", "concluded"})
-        failures = {key: it for key, it in self.notes.failures.items() if it.code != APPROVAL_REQUIRED}
-        return last, {**facts, **self.notes.with_goals(None, now), "failures": failures}
+        copied = self.messages[: at + 1]
+        last = next(message.ids[-1] for message in reversed(copied) if message.ids)
+        facts = {"scope": self.facts.scope, "model_profile": self.facts.model_profile, "org_id": self.facts.org_id}
+        failures = [it.note(key) for key, it in self.failures.items() if it.code != APPROVAL_REQUIRED]
+        names = {name for message in copied for name in message.ids}
+        calls = {block.get("tool_use_id") for message in copied for block in message.content}
+        goals = [
+            it if it.status == "failed" or (it.status == "achieved" and it.call_id in calls) else fail(it, now)
+            for it in self.goals
+            if it.message_id in names
+        ]
+        return last, [*fact_notes(facts), *failures, *(goal.note for goal in goals)]
 
     def _message_at(self, at: int, code: ErrorCode) -> MessageRecord:
         """Return a complete message by index. Raises ``AppError`` with ``code`` if there is no such message."""
@@ -260,6 +241,18 @@ class SessionView(Struct, frozen=True):
         return later, reset_from
 
 
+def _status_at_rest(
+    thread: ThreadRecord, facts: Facts, goals: Sequence[DeclaredGoal], messages: Sequence[Message]
+) -> str:
+    """Return the session's status. A call of a tool that no client has declared waits for no client."""
+    if any(goal.status == "failed" for goal in goals_of(last_turn(messages), goals)):
+        return "goals_failed"
+    waiting = {call.function.name for call in unanswered_in_last_turn(messages)}
+    if thread.status is ThreadStatus.CLIENT_TOOL_TURN and waiting.isdisjoint(tool.name for tool in facts.tools):
+        return ThreadStatus.USER_TURN.value
+    return thread.status.value
+
+
 def _content_after(message: MessageRecord, chars: int, blocks: int) -> list[JSON]:
     """Return the content of a message without the first characters of text and the first other blocks."""
     rest: list[JSON] = []
@@ -287,8 +280,9 @@ def _prefix_digest(messages: Sequence[MessageRecord]) -> str:
     return digest([before, [(message.role, message.ids[:1]) for message in messages[-1:]]])
 
 
-def validation_error(message: str) -> AppError:
-    return AppError(ErrorCode.VALIDATION_ERROR, clip_message(message))
+def ids(thread_id: str) -> JSON:
+    """Return a session's id under each of its names, because each generation of clients reads another of them."""
+    return {"thread_id": thread_id, "session_id": thread_id, "chat_id": thread_id}
 
 
 def digest(value: object) -> str:

@@ -28,7 +28,7 @@ from ag_ui.core import (
 from google.protobuf.json_format import MessageToDict
 from pydantic_core import from_json, to_json
 
-from agui_container.protocol.client_tools import object_schema, schema_problem
+from agui_container.protocol.client_input import object_schema, schema_problem
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import MAX_MESSAGE_PARTS
 from agui_container.protocols.conversation.approvals import ApprovalDecision, Verdict

@@ -4,18 +4,9 @@ Rule: this module is imported at the start, so it does not import gRPC.
 """
 
 from collections.abc import Sequence
-from enum import StrEnum
 from fnmatch import fnmatchcase
 
 import msgspec
-
-
-class RozWire(StrEnum):
-    """Generation of roz clients that responses are written for."""
-
-    BOTH = "both"
-    V0_2 = "0.2"
-    V1_0 = "1.0"
 
 
 class PermissionRule(msgspec.Struct, frozen=True):
@@ -35,7 +26,6 @@ def rule_for(rules: Sequence[PermissionRule], tool: str) -> PermissionRule:
 class RozOptions(msgspec.Struct, frozen=True):
     """Settings that this protocol reads."""
 
-    roz_wire: RozWire
     keepalive: float
     model: str
     models: tuple[str, ...]

@@ -1,8 +1,8 @@
 """Messages to a roz client, such as text, requests of its tools and approvals, for both generations of clients.
 
 Releases 0.2 read the fields 1 to 11 of a response. Releases since 1.0 read ``session_event`` (field 19). Each
-generation ignores the fields of the other. ``RozEncoder.encode`` writes an event for the chosen generation, or for
-both. Its methods are the events that have two forms.
+generation ignores the fields of the other, so every session gets both forms. The methods of ``RozEncoder`` are the
+events that have two.
 
 Rule: pure translation; the clock and the source of ids are parameters.
 """
@@ -18,7 +18,7 @@ from agui_container.protocol.errors import AppError
 from agui_container.protocols.gen.descriptors import Struct, Timestamp
 from agui_container.protocols.gen.roz.v1 import agent_pb2 as pb
 from agui_container.protocols.roz.client_messages import parameters_of
-from agui_container.protocols.roz.options import PermissionRule, RozWire
+from agui_container.protocols.roz.options import PermissionRule
 
 Responses = list[pb.SessionResponse]
 
@@ -99,28 +99,24 @@ def arguments_of(text: str) -> Struct:
 class RozEncoder:
     """Responses of one session. ``correlation_id`` is that of the message that the turn answers, for release 1.0."""
 
-    def __init__(self, generation: RozWire, new_id: Callable[[], str], now: Callable[[], float]) -> None:
-        self._writes_v0_2 = generation is not RozWire.V1_0
-        self._writes_v1_0 = generation is not RozWire.V0_2
+    def __init__(self, new_id: Callable[[], str], now: Callable[[], float]) -> None:
         self._new_id = new_id
         self._now = now
         self.correlation_id = ""
 
     def encode(self, payload: Message, old: pb.SessionResponse | None = None) -> Responses:
-        """Return an event of release 1.0 and its form for release 0.2, if it has one there."""
-        responses = [old] if old is not None and self._writes_v0_2 else []
-        if self._writes_v1_0:
-            name, seconds = EVENT_TYPES[payload.DESCRIPTOR.name], self._now()
-            whole = int(seconds)
-            envelope = pb.SessionEventEnvelope(
-                event_id=self._new_id(),
-                correlation_id=self.correlation_id,
-                timestamp=Timestamp(seconds=whole, nanos=int((seconds - whole) * 1e9)),
-                event_type=name,
-                **{name: payload},  # type: ignore[arg-type] # the one field of the oneof
-            )
-            responses.append(pb.SessionResponse(session_event=envelope))
-        return responses
+        """Return an event of release 1.0, after its form for release 0.2 if it has one there."""
+        name, seconds = EVENT_TYPES[payload.DESCRIPTOR.name], self._now()
+        whole = int(seconds)
+        envelope = pb.SessionEventEnvelope(
+            event_id=self._new_id(),
+            correlation_id=self.correlation_id,
+            timestamp=Timestamp(seconds=whole, nanos=int((seconds - whole) * 1e9)),
+            event_type=name,
+            **{name: payload},  # type: ignore[arg-type] # the one field of the oneof
+        )
+        new = pb.SessionResponse(session_event=envelope)
+        return [new] if old is None else [old, new]
 
     # --- sessions ---
 
@@ -142,7 +138,7 @@ class RozEncoder:
 
     def session_rejected(self, error: AppError) -> Responses:
         """Report a failed request or turn. The session continues."""
-        code, is_retryable = error.code.value, error.spec.is_retryable
+        code, is_retryable = error.code.value, error.code.is_retryable
         rejected = pb.SessionRejectedPayload(code=code, message=error.message, retryable=is_retryable)
         return self.encode(rejected, error_response(error))
 
@@ -219,5 +215,5 @@ class RozEncoder:
 
 
 def error_response(error: AppError) -> pb.SessionResponse:
-    code, is_retryable = error.code.value, error.spec.is_retryable
+    code, is_retryable = error.code.value, error.code.is_retryable
     return pb.SessionResponse(error=pb.SessionError(code=code, message=error.message, retryable=is_retryable))

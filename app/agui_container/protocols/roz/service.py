@@ -17,7 +17,7 @@ from agui_container.protocols.conversation.following import ThreadRuns, pause
 from agui_container.protocols.gen.roz.v1 import agent_pb2 as pb
 from agui_container.protocols.grpc.call import Call, CallAdmission, method
 from agui_container.protocols.grpc.messages import check_id
-from agui_container.protocols.roz.options import RozOptions, RozWire
+from agui_container.protocols.roz.options import RozOptions
 from agui_container.protocols.roz.server_messages import RozEncoder
 from agui_container.protocols.roz.session import Session, SessionCall
 from agui_container.protocols.roz.team import TeamEvents
@@ -42,7 +42,7 @@ class RozService:
         return {"/roz.v1.AgentService/StreamSession": session, "/roz.v1.AgentService/WatchTeam": team}
 
     async def stream_session(self, call: SessionCall) -> None:
-        wire = RozEncoder(self._options.roz_wire, self._service.new_id, time.time)
+        wire = RozEncoder(self._service.new_id, time.time)
         session = Session(call, self._service, self._options, wire)
         self._sessions.add(session)
         try:
@@ -61,7 +61,7 @@ class RozService:
         """
         task_id = (await call.receive_request()).task_id
         check_id("task_id", task_id)
-        events = TeamEvents(task_id, time.time, has_approvals=self._options.roz_wire is not RozWire.V0_2)
+        events = TeamEvents(task_id, time.time)
         if (run := await self._attach(call.caller, None, task_id)) is not None:
             await self._forward_events(run, events, call)
             return

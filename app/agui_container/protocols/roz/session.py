@@ -325,7 +325,7 @@ class Session:
 
     async def _check_history(self, thread_id: str) -> None:
         """Check that a thread has no messages, because a history would replace them. The first turn checks it again."""
-        if await self._service.threads.has_messages(self._call.caller, thread_id):
+        if await self._service.threads.last_message(self._call.caller, thread_id) is not None:
             raise AppError(
                 ErrorCode.VALIDATION_ERROR,
                 f"history: must be empty, because the thread of {THREAD_METADATA} has messages.",

@@ -17,12 +17,11 @@ MODE = "react"
 
 
 class TeamEvents:
-    """Events of the workers of one task. Clients of release 1.0 have events for workers' approvals."""
+    """Events of the workers of one task."""
 
-    def __init__(self, task_id: str, now: Callable[[], float], *, has_approvals: bool) -> None:
+    def __init__(self, task_id: str, now: Callable[[], float]) -> None:
         self._task_id = task_id
         self._now = now
-        self._has_approvals = has_approvals
         self._phases: dict[str, int] = {}
         self._parents: dict[str, str] = {}
         self._in_phase: set[str] = set()
@@ -93,8 +92,6 @@ class TeamEvents:
         return pb.TeamEvent(worker_exited=pb.WorkerExited(worker_id=worker, parent_task_id=parent))
 
     def _request_approvals(self, event: Event) -> list[pb.TeamEvent]:
-        if not self._has_approvals:
-            return []
         outcome: Mapping[str, object] = event.get("outcome") or {}
         interrupts = outcome.get("interrupts")
         workers = {it["id"]: it.get("subagentRunId") for it in interrupts} if isinstance(interrupts, list) else {}

@@ -15,7 +15,6 @@ Source: botocore's service model ``bedrock-agentcore``, and its patterns of ``Ac
 """
 
 import asyncio
-import hashlib
 import json
 import logging
 import os
@@ -28,19 +27,17 @@ from typing import Any
 from anyio import CapacityLimiter, to_thread
 
 from agui_container.log_values import format_fields
-from agui_container.ports.records import Ending, RunKey, StoredMessage, ThreadKey
+from agui_container.ports.records import Ending, RunKey, ThreadDelta, ThreadKey
 from agui_container.ports.store import StoreUnavailable
 from agui_container.stores.agentcore.turn_events import (
     Event,
     ThreadHistory,
     TurnPart,
-    TurnRecord,
-    load_record,
+    digest,
+    load_turns,
     make_turn_parts,
-    merge_records,
-    read_records,
 )
-from agui_container.telemetry import STORE_DURATION, CallTimer
+from agui_container.telemetry.instruments import STORE_DURATION, CallTimer
 
 MEMORY_ID = re.compile(
     r"(arn:(aws|aws-cn|aws-us-gov):bedrock-agentcore:(?P<region>[a-z0-9-]+):[0-9]{12}:memory/)?"
@@ -60,11 +57,6 @@ def actor_id(owner: str) -> str:
 
 def session_id(thread_id: str) -> str:
     return _named(thread_id, _SESSION)
-
-
-def digest(text: str) -> str:
-    """Return the SHA-256 of a text in hexadecimal. Lone surrogates are allowed."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _named(name: str, fits: re.Pattern[str]) -> str:
@@ -110,27 +102,25 @@ class MemoryService:
         self._lock = threading.Lock()
         self._boto_client: Any = None
 
-    async def read(self, owner: str, session: str) -> ThreadHistory | None:
-        """Return the history of the thread in a session, or None if it has no turns. Raises ``StoreUnavailable``."""
+    async def read(self, owner: str, session: str) -> ThreadHistory:
+        """Return the history of the thread in a session. Raises ``StoreUnavailable``."""
         events: list[Event] = []
         size = 0
         async for page in self._events(owner, session, payloads=True):
             if size > MAX_READ:
-                return _history(events, owner, is_complete=False)
+                return ThreadHistory(load_turns(events), is_complete=False)
             events += page
             size += sum(len(str(item.get("blob", ""))) for event in page for item in event.get("payload", ()))
-        return _history(events, owner, is_complete=True)
+        return ThreadHistory(load_turns(events))
 
-    async def write(
-        self, turn: str, thread: ThreadKey, at: float, messages: Sequence[StoredMessage], text: str
-    ) -> None:
+    async def write(self, thread: ThreadKey, turn: ThreadDelta, *, conversational: bool) -> None:
         """Write the events of a turn, one after the other.
 
         Raises:
             StoreUnavailable: The turn is incomplete; repeating the call completes it.
         """
-        for part in make_turn_parts(turn, at, messages, text):
-            await self._create(thread, at, part)
+        for part in make_turn_parts(thread, turn, conversational=conversational):
+            await self._create(thread, turn.thread.changed_at, part)
 
     async def remove(self, thread: ThreadKey) -> None:
         """Delete all events of a thread.
@@ -257,13 +247,3 @@ def _create_boto_client(memory_id: str) -> Any:  # noqa: ANN401 - boto3 has no t
 def _day_of(owner: str, at: float) -> ThreadKey:
     """Return the key of an owner's tokens of a day. No caller has this owner, so no thread and no deletion is there."""
     return ThreadKey(f"tokens of {owner}", datetime.fromtimestamp(at, UTC).date().isoformat())
-
-
-def _history(events: Sequence[Event], owner: str, *, is_complete: bool) -> ThreadHistory | None:
-    records: list[TurnRecord] = []
-    for turn, text in read_records(events):
-        try:
-            records.append(load_record(text, owner))
-        except ValueError:
-            logger.warning("turn record unreadable, skipped %s", format_fields({"turn": turn}))
-    return merge_records(records, is_complete=is_complete)

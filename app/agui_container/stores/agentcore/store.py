@@ -4,15 +4,12 @@ Rule: only methods that begin, end, show, change or delete a conversation are de
 store in memory.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Sequence
-from weakref import WeakValueDictionary
 
 from agui_container.ports.records import (
     Begun,
     Busy,
-    Change,
     Claim,
     DayTokens,
     Ending,
@@ -60,15 +57,7 @@ class AgentCoreStore:
         self._memory = memory = MemoryStore(now)
         self._service = MemoryService(memory_id, call_seconds)
         self._histories = ThreadHistories(memory, self._service)
-        self._locks: WeakValueDictionary[ThreadKey, asyncio.Lock] = WeakValueDictionary()
-        self.append = memory.append
-        self.renew = memory.renew
-        self.cancel = memory.cancel
-        self.take_over = memory.take_over
-        self.forget = memory.forget
         self.run = memory.run
-        self.runs = memory.runs
-        self.envelopes = memory.envelopes
 
     def take_warnings(self, thread: ThreadKey) -> Sequence[StoreWarning]:
         """Return failed reads and writes of a thread since the last call."""
@@ -90,21 +79,13 @@ class AgentCoreStore:
 
     async def begin(self, claim: Claim, merge: Merge) -> Begun | Exists | Busy:
         """Begin a run after reading the history of its thread. A failed read becomes a warning."""
-        thread = claim.key.thread
-        await self._histories.load_for_run(thread)
-
-        async def merge_and_defer(stored: ThreadDelta) -> Change:
-            change = await merge(stored)
-            self._histories.defer_notes(thread, change.notes)
-            return change
-
-        return await self._memory.begin(claim, merge_and_defer)
+        await self._histories.load_for_run(claim.key.thread)
+        return await self._memory.begin(claim, merge)
 
     async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
         """End the run, then write the turn to the service. A failed write becomes a warning."""
-        self._histories.defer_notes(run.thread, ending.change.notes)
         await self._memory.finish(run, replica, envelopes, ending)
-        await self._histories.write_turn(run.thread, ending.ended_at, run.run_id, conversational=True)
+        await self._histories.write_turn(run.thread)
         if ending.tokens:
             await self._service.add_tokens(run, ending, self._now())
 
@@ -143,7 +124,7 @@ class AgentCoreStore:
             await self._histories.load_if_absent(ThreadKey(key.owner, edit.thread_id))
         record = await self._memory.edit(key, edit)
         if record is not None:
-            await self._histories.write_turn(record.key, record.changed_at, conversational=isinstance(edit, Rename))
+            await self._histories.write_turn(record.key, conversational=not isinstance(edit, Fork))
         return record
 
     # --- notes ---
@@ -159,20 +140,17 @@ class AgentCoreStore:
         A settled note is the outcome of a call. A failed write of it raises, so that it is repeated.
         """
         await self._histories.load_if_absent(thread)
-        async with self._lock(thread):
-            if not await self._memory.put_notes(thread, notes):
-                return False
-            stored = await self._memory.thread(thread, messages=False)
-            if any(note.is_settled for note in notes):
-                await self._histories.write_notes(thread, notes)
-            else:
-                self._histories.defer_notes(thread, notes)
-                if stored is not None and stored.thread.active_run is None:
-                    await self._histories.write_turn(thread, stored.thread.changed_at, conversational=False)
-            return True
+        if not await self._memory.put_notes(thread, notes):
+            return False
+        stored = await self._memory.thread(thread, messages=False)
+        if any(note.is_settled for note in notes):
+            await self._histories.write(thread)
+        elif stored is not None and stored.thread.active_run is None:
+            await self._histories.write_turn(thread)
+        return True
 
     async def settle_note(self, thread: ThreadKey, note: ThreadNote) -> bool:
-        """Settle a note, once the service has the answer.
+        """Settle a note, and write the answer to the service.
 
         One process at a time has a session, as AgentCore guarantees, so its memory decides between answers. A process
         that dies while a call runs leaves a claimed call, and the next process does not run it again.
@@ -180,17 +158,12 @@ class AgentCoreStore:
         Raises:
             StoreUnavailable: the answer could not be written, and the note is not settled.
         """
-        await self._histories.load_if_absent(thread)
-        async with self._lock(thread):
-            stored = next((it for it in await self._memory.notes(thread, note.kind) if it.id == note.id), None)
-            if stored is None or stored.is_settled:
-                return False
-            try:
-                await self._histories.write_notes(thread, [note])
-            except StoreUnavailable:
-                self._histories.defer_notes(thread, [stored])
-                raise
-            return await self._memory.settle_note(thread, note)
-
-    def _lock(self, thread: ThreadKey) -> asyncio.Lock:
-        return self._locks.setdefault(thread, asyncio.Lock())
+        before = [it for it in await self.notes(thread, note.kind) if it.id == note.id]
+        if not await self._memory.settle_note(thread, note):
+            return False
+        try:
+            await self._histories.write(thread)
+        except StoreUnavailable:
+            await self._memory.put_notes(thread, before)
+            raise
+        return True

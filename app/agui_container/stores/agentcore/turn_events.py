@@ -1,7 +1,7 @@
 """Conversion between the turns of a thread and events of AgentCore Memory.
 
-A turn is stored as a record: its changes of the thread, as ASCII JSON. Folding all records, oldest first, restores the
-thread. Messages are strings within the JSON, so their bytes are preserved exactly.
+A turn is stored as a record: its changes of the thread, as ASCII JSON with bytes in base64. Merging all records, oldest
+first, restores the thread.
 
 An event has two kinds of items. ``conversational`` items are the texts of users, assistants and tools; the AWS console
 and the strategies of long-term memory use them, and this module never reads them back. ``blob`` items are slices of the
@@ -14,124 +14,78 @@ Source: AgentCore's quotas and botocore's model: 100 items per event, 100,000 ch
 limit of a blob is not documented, so a slice is at most as long as a text.
 """
 
+import hashlib
 import json
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agui_container.ports.records import (
-    Change,
-    StoredMessage,
-    ThreadKey,
-    ThreadNote,
-    ThreadRecord,
-    ThreadStatus,
-)
+from agui_container.log_values import format_fields
+from agui_container.ports.records import StoredMessage, ThreadDelta, ThreadKey, ThreadNote, ThreadStatus
+
+Item = Mapping[str, Any]
+Event = Mapping[str, Any]
 
 EARLIER = ""
 """Run id of messages that were read from the service, because their run is not known here."""
 
-
-class TurnRecord(Struct, frozen=True):
-    """Changes of one turn, and the thread's record after it.
-
-    Attributes:
-        thread: record of the thread. ``changed_at`` is the time of the turn.
-        messages: new and changed messages.
-        order: ids of all messages; None if the order did not change or the writer did not know all messages.
-        state: JSON; None if it did not change.
-        notes: new and changed notes.
-    """
-
-    thread: ThreadRecord
-    messages: Sequence[StoredMessage]
-    order: Sequence[str] | None = None
-    state: bytes | None = None
-    notes: Sequence[ThreadNote] = ()
+logger = logging.getLogger(__name__)
 
 
 class ThreadHistory(Struct, frozen=True):
-    """A stored thread as the change of an empty one. ``is_complete`` is False if older turns were not read."""
+    """Stored turns of a thread, oldest first. ``is_complete`` is False if older turns were not read."""
 
-    thread: ThreadRecord
-    change: Change
+    turns: Sequence[ThreadDelta]
     is_complete: bool = True
 
 
-def dump_record(record: TurnRecord) -> str:
-    thread = record.thread
-    return json.dumps(
-        {
-            "threadId": thread.key.thread_id,
-            "title": thread.title,
-            "status": thread.status,
-            "createdAt": thread.created_at,
-            "changedAt": thread.changed_at,
-            "forkedFrom": thread.forked_from,
-            "messages": [[message.id, _text(message.data)] for message in record.messages],
-            "order": record.order,
-            "state": None if record.state is None else _text(record.state),
-            "notes": [[it.kind, it.id, _text(it.data), it.until, it.is_settled, it.message_id] for it in record.notes],
-        },
-        separators=(",", ":"),
-    )
+def digest(text: str) -> str:
+    """Return the SHA-256 of a text in hexadecimal. Lone surrogates are allowed."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def load_record(text: str, owner: str) -> TurnRecord:
-    """Return the record in a text that ``dump_record`` wrote. Raises ``ValueError`` for any other text."""
-    try:
-        found = json.loads(text)
-        thread = ThreadRecord(
-            ThreadKey(owner, str(found["threadId"])),
-            ThreadStatus(found["status"]),
-            float(found["createdAt"]),
-            float(found["changedAt"]),
-            found["title"],
-            forked_from=found["forkedFrom"] and (str(found["forkedFrom"][0]), str(found["forkedFrom"][1])),
-        )
-        messages = [StoredMessage(str(name), _bytes(data), EARLIER) for name, data in found["messages"]]
-        state = None if found["state"] is None else _bytes(found["state"])
-        notes = [ThreadNote(kind, name, _bytes(data), *rest) for kind, name, data, *rest in found["notes"]]
-    except (AttributeError, KeyError, TypeError, IndexError) as error:
-        raise ValueError("not a record") from error
-    return TurnRecord(thread, messages, found["order"], state, notes)
+def dump_turn(turn: ThreadDelta) -> str:
+    return json.dumps(msgspec.to_builtins(turn), separators=(",", ":"))
 
 
-def merge_records(records: Iterable[TurnRecord], *, is_complete: bool = True) -> ThreadHistory | None:
-    """Restore a thread from its records, oldest first. Return None if there are none.
+def load_turns(events: Iterable[Event]) -> list[ThreadDelta]:
+    """Return the complete turns of a thread, oldest first. A record that cannot be read is logged and skipped."""
+    turns: list[ThreadDelta] = []
+    for name, text in read_records(events):
+        try:
+            turn = msgspec.convert(json.loads(text), ThreadDelta)
+        except (ValueError, msgspec.ValidationError):
+            logger.warning("turn record unreadable, skipped %s", format_fields({"turn": name}))
+        else:
+            turns.append(replace(turn, messages=[replace(message, run_id=EARLIER) for message in turn.messages]))
+    return turns
+
+
+def merge_turns(turns: Sequence[ThreadDelta]) -> ThreadDelta:
+    """Return the whole thread after its turns, oldest first. There is at least one.
 
     A run that was active has ended, because its process has.
     """
     messages: dict[str, StoredMessage] = {}
     notes: dict[tuple[str, str], ThreadNote] = {}
-    state, last = None, None
-    for last in records:
-        messages |= {message.id: message for message in last.messages}
-        if last.order is not None:
-            removed = messages.keys() - set(last.order)
-            messages = {name: messages[name] for name in last.order if name in messages}
+    state = None
+    for turn in turns:
+        messages |= {message.id: message for message in turn.messages}
+        if turn.order is not None:
+            removed = messages.keys() - set(turn.order)
+            messages = {name: messages[name] for name in turn.order if name in messages}
             notes = {key: note for key, note in notes.items() if note.message_id not in removed}
-        notes |= {(note.kind, note.id): note for note in last.notes}
-        state = state if last.state is None else last.state
-    if last is None:
-        return None
-    idle = ThreadStatus.USER_TURN if last.thread.status is ThreadStatus.AGENT_TURN else last.thread.status
-    return ThreadHistory(
-        replace(last.thread, status=idle),
-        Change(list(messages.values()), list(messages), state, last.thread.title, list(notes.values())),
-        is_complete,
-    )
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
+        notes |= {(note.kind, note.id): note for note in turn.notes}
+        state = state if turn.state is None else turn.state
+    last = turns[-1]
+    status = ThreadStatus.USER_TURN if last.thread.status is ThreadStatus.AGENT_TURN else last.thread.status
+    thread = replace(last.thread, status=status, active_run=None)
+    return ThreadDelta(thread, [*messages.values()], [*messages], state, last.next, [*notes.values()], is_whole=True)
 
 
 MAX_ITEMS = 100
@@ -144,9 +98,6 @@ MAX_CONVERSATION_ITEMS = 50
 
 TURN, PART, AT = "agui.turn", "agui.part", "agui.at"
 
-Item = Mapping[str, Any]
-Event = Mapping[str, Any]
-
 _ROLES = {"user": "USER", "assistant": "ASSISTANT", "tool": "TOOL"}
 
 
@@ -158,20 +109,19 @@ class TurnPart(Struct, frozen=True):
     metadata: Mapping[str, Mapping[str, str]]
 
 
-def make_turn_parts(turn: str, at: float, messages: Sequence[StoredMessage], text: str) -> list[TurnPart]:
+def make_turn_parts(key: ThreadKey, turn: ThreadDelta, *, conversational: bool) -> list[TurnPart]:
     """Return the events of a turn: one if it fits, else several.
 
-    Args:
-        turn: unique id of the turn.
-        at: end of the turn, in Unix seconds. Turns are sorted by it when they are read.
-        messages: messages that memory strategies may get.
-        text: the record, in ASCII.
+    Equal turns of a thread have the same tokens. With ``conversational`` memory strategies get the new messages.
     """
-    conversational = [item for message in messages if (item := conversation_item(message)) is not None]
+    text, at = dump_turn(turn), f"{turn.thread.changed_at:.6f}"
+    name = digest(json.dumps([*key, text]))
+    new = [message for message in turn.messages if conversational and message.run_id != EARLIER]
+    items = [item for message in new if (item := conversation_item(message)) is not None]
     pieces = [{"blob": text[start : start + MAX_TEXT]} for start in range(0, len(text), MAX_TEXT)]
-    events = list(_pack_items([*conversational[-MAX_CONVERSATION_ITEMS:], *pieces]))
+    events = list(_pack_items([*items[-MAX_CONVERSATION_ITEMS:], *pieces]))
     return [
-        TurnPart(f"{turn}-{number}", part, _metadata(turn, f"{number}/{len(events)}", f"{at:.6f}"))
+        TurnPart(f"{name}-{number}", part, _metadata(name, f"{number}/{len(events)}", at))
         for number, part in enumerate(events, 1)
     ]
 

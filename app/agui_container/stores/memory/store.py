@@ -6,10 +6,11 @@ Rule: at a limit, idle threads are evicted, the one without a change for the lon
 """
 
 import logging
+import math
 import secrets
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -25,7 +26,6 @@ from agui_container.ports.records import (
     Exists,
     Page,
     RunKey,
-    RunProgress,
     RunRecord,
     RunStatus,
     StoredMessage,
@@ -35,7 +35,6 @@ from agui_container.ports.records import (
     ThreadNote,
     ThreadRecord,
     ThreadStatus,
-    claimed_run,
 )
 from agui_container.ports.store import (
     PAGE,
@@ -45,15 +44,13 @@ from agui_container.ports.store import (
     LeaseLost,
     Merge,
     Rename,
-    RunQuery,
 )
 from agui_container.protocol.wire.envelope import Envelope
-from agui_container.stores.memory.thread import MemoryRun, MemoryThread
+from agui_container.stores.memory.thread import MemoryThread
 from agui_container.stores.page_tokens import (
     make_last_token,
     make_page,
     parse_last_token,
-    parse_number,
 )
 
 MAX_THREADS = 10_000
@@ -134,19 +131,19 @@ class MemoryStore:
         del self._threads[thread.record.key]
         self._bytes -= thread.size
 
-    def _find(self, key: RunKey) -> MemoryRun | None:
+    # --- the life of a run ---
+
+    async def run(self, key: RunKey) -> RunRecord | None:
+        return self._find(key)
+
+    def _find(self, key: RunKey) -> RunRecord | None:
         thread = self._threads.get(key.thread)
         return None if thread is None else thread.runs.get(key.run_id)
 
-    def _runs(self) -> Iterator[MemoryRun]:
-        return (run for thread in self._threads.values() for run in thread.runs.values())
-
-    # --- the life of a run ---
-
     async def enqueue(self, claim: Claim) -> RunRecord | None:
         if (existing := self._find(claim.key)) is not None:
-            return existing.record
-        self._add_run(self._thread_of(claim), claim, RunStatus.QUEUED)
+            return existing
+        self._set_run(self._thread_of(claim), _run_of(claim, RunStatus.QUEUED))
         return None
 
     async def begin(self, claim: Claim, merge: Merge) -> Begun | Exists | Busy:
@@ -154,132 +151,68 @@ class MemoryStore:
         if queued is None and claim.is_queued:
             raise LeaseLost(claim.key.run_id)
         if queued is not None and not claim.is_queued:
-            return Exists(queued.record)
+            return Exists(queued)
         thread = self._thread_of(claim)
         if (other := thread.preventing_run(claim)) is not None:
             return Busy(other)
-        return await self._begin(claim, thread, queued or self._add_run(thread, claim, RunStatus.RUNNING), merge)
+        return await self._begin(claim, thread, queued, merge)
 
-    async def _begin(self, claim: Claim, thread: MemoryThread, run: MemoryRun, merge: Merge) -> Begun:
-        key, before = claim.key, run.record
-        run.record = replace(before, status=RunStatus.RUNNING, lease_until=self._now() + claim.lease)
+    async def _begin(self, claim: Claim, thread: MemoryThread, queued: RunRecord | None, merge: Merge) -> Begun:
+        run = _run_of(claim, RunStatus.RUNNING)
+        self._set_run(thread, run)
         thread.turn = thread.record.status
-        thread.touch(replace(thread.record, status=ThreadStatus.AGENT_TURN, active_run=key.run_id))
+        thread.touch(replace(thread.record, status=ThreadStatus.AGENT_TURN, active_run=claim.key.run_id))
         try:
             change = await merge(thread.delta(None, notes=claim.notes))
         except BaseException:
-            self._undo(claim, thread, run, before)
+            if self._find(claim.key) is run:  # else it was deleted meanwhile
+                self._undo(thread, run, queued)
             raise
         if self._threads.get(thread.record.key) is not thread:
-            raise LeaseLost(key.run_id)
+            raise LeaseLost(claim.key.run_id)
         thread.touch(replace(thread.record, changed_at=claim.started_at))
         self._change(thread, change)
-        return Begun(run.record)
+        return Begun(run)
 
     def _thread_of(self, claim: Claim) -> MemoryThread:
         at, key = claim.started_at, claim.key.thread
         return self._threads.get(key) or self._create(ThreadRecord(key, ThreadStatus.NOT_STARTED, at, at))
 
-    def _add_run(self, thread: MemoryThread, claim: Claim, status: RunStatus) -> MemoryRun:
-        run = MemoryRun(claimed_run(claim, self._now(), status), self._next_number())
+    def _set_run(self, thread: MemoryThread, run: RunRecord) -> None:
         self._bytes -= thread.size
-        thread.add(run)
+        thread.set_run(run)
         self._bytes += thread.size
-        return run
 
-    def _undo(self, claim: Claim, thread: MemoryThread, run: MemoryRun, before: RunRecord) -> None:
+    def _undo(self, thread: MemoryThread, run: RunRecord, queued: RunRecord | None) -> None:
         """Undo a claim whose merge has failed."""
-        if self._find(claim.key) is not run:  # deleted meanwhile
-            return
-        run.record = before
         thread.touch(replace(thread.record, status=thread.turn, active_run=None))
-        if not claim.is_queued:
-            self._bytes -= ITEM_BYTES
-            thread.remove(run)
-            if thread.turn is ThreadStatus.NOT_STARTED and not thread.runs:
-                self._remove(thread)
-
-    async def append(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
-        self._owned_run(run, replica).append(envelopes)
-
-    async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
-        existing = self._find(run)
-        if existing is not None and existing.has_ended_as(replica, ending):
+        if queued is not None:
+            thread.set_run(queued)
             return
-        owned, thread = self._owned_run(run, replica), self._threads[run.thread]
-        owned.append(envelopes)
-        is_active = owned.record.status is RunStatus.RUNNING
-        owned.record = replace(
-            owned.record, status=ending.status, ended_at=ending.ended_at, usage=ending.usage, error=ending.error
+        self._bytes -= ITEM_BYTES
+        thread.remove_run(run)
+        if thread.turn is ThreadStatus.NOT_STARTED and not thread.runs:
+            self._remove(thread)
+
+    async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:  # noqa: ARG002 - as in the port
+        before = self._find(run)
+        if before is None:
+            raise LeaseLost(run.run_id)
+        if not before.is_open:
+            if (before.status, before.ended_at) == (ending.status, ending.ended_at):
+                return
+            raise LeaseLost(run.run_id)
+        thread = self._threads[run.thread]
+        thread.set_run(
+            replace(before, status=ending.status, ended_at=ending.ended_at, usage=ending.usage, error=ending.error)
         )
         record = replace(thread.record, changed_at=ending.ended_at)
-        if is_active:
+        if before.status is RunStatus.RUNNING:
             record = replace(record, status=ending.turn or thread.turn, active_run=None)
         thread.touch(record)
         self._change(thread, ending.change)
         if ending.tokens:
             self._tokens_of_day(self._now())[run.owner] += ending.tokens
-
-    def _owned_run(self, key: RunKey, replica: str) -> MemoryRun:
-        run = self._find(key)
-        if run is None or not run.record.is_open or run.record.replica != replica:
-            raise LeaseLost(key.run_id)
-        return run
-
-    async def renew(self, replica: str, lease: float, progress: Sequence[RunProgress] = ()) -> Mapping[RunKey, bool]:
-        reports = {report.key: report for report in progress}
-        own = [run for run in self._runs() if run.record.is_open and run.record.replica == replica]
-        until = self._now() + lease
-        for run in own:
-            run.record = replace(run.record, lease_until=until)
-            if (report := reports.get(run.record.key)) is not None:
-                run.record = replace(run.record, readers=report.readers, usage=report.usage)
-        return {run.record.key: run.record.is_cancel_requested for run in own}
-
-    async def cancel(self, run: RunKey) -> bool:
-        stored = self._find(run)
-        if stored is None or not stored.record.is_open:
-            return False
-        stored.record = replace(stored.record, is_cancel_requested=True)
-        return True
-
-    async def take_over(self, replica: str, lease: float) -> Sequence[RunRecord]:
-        now = self._now()
-        others = [run for run in self._runs() if run.record.is_open and run.record.replica != replica]
-        expired = sorted((it for it in others if it.record.lease_until <= now), key=lambda it: it.record.lease_until)
-        before = [run.record for run in expired[:PAGE]]
-        for run in expired[:PAGE]:
-            run.record = replace(run.record, replica=replica, lease_until=now + lease)
-        return before
-
-    async def forget(self, ended_before: float, notes_until: float, *, limit: int = PAGE) -> int:
-        for thread in self._threads.values():
-            self._bytes -= thread.size
-            thread.drop_notes(lambda note: note.until is not None and note.until <= notes_until)
-            self._bytes += thread.size
-        ended = [(run.record.ended_at, run) for run in self._runs() if run.record.has_events]
-        old = [(at, run) for at, run in ended if at is not None and at < ended_before]
-        for _, run in (forgotten := sorted(old, key=lambda it: it[0])[:limit]):
-            run.envelopes.clear()
-            run.record = replace(run.record, has_events=False)
-        return len(forgotten)
-
-    # --- reading runs ---
-
-    async def run(self, key: RunKey) -> RunRecord | None:
-        run = self._find(key)
-        return run.record if run else None
-
-    async def runs(self, query: RunQuery, *, limit: int = PAGE, page: str | None = None) -> Page[RunRecord]:
-        below = None if page is None else parse_number(page)
-        found = [it for it in self._runs() if matches(it.record, query) and (below is None or it.number < below)]
-        found.sort(key=lambda run: run.number, reverse=True)
-        items, next_token = make_page(found, limit, lambda run: str(run.number))
-        return Page([run.record for run in items], next_token)
-
-    async def envelopes(self, run: RunKey, after: int) -> Sequence[Envelope]:
-        stored = self._find(run)
-        return [] if stored is None else stored.read(after)
 
     async def tokens(self, owner: str) -> DayTokens:
         now = self._now()
@@ -341,14 +274,24 @@ class MemoryStore:
         at, title, ids = fork.created_at, thread.record.title, list(thread.messages)
         history = [replace(thread.messages[name], run_id=None) for name in ids[: ids.index(message.id) + 1]]
         new = ThreadRecord(key, fork.status, at, at, title, forked_from=origin)
-        self.restore(new, Change(history, state=thread.state))
+        self._change(self._create(new), Change(history, state=thread.state))
         return new
 
-    def restore(self, record: ThreadRecord, change: Change) -> None:
-        """Apply a change that was read from elsewhere. A thread that is not in memory is created from ``record``."""
-        thread = self._threads.get(record.key) or self._create(record)
+    # --- copies of threads that are kept elsewhere ---
+
+    def has(self, key: ThreadKey) -> bool:
+        return key in self._threads
+
+    def changes(self, key: ThreadKey, since: str | None = None) -> ThreadDelta | None:
+        """Return the changes of a thread as ``thread`` does, but only the notes that have changed."""
+        thread = self._threads.get(key)
+        return None if thread is None else replace(thread.delta(since), notes=thread.changed_notes(since))
+
+    def restore(self, whole: ThreadDelta) -> None:
+        """Take over a thread that was read from elsewhere. A known thread keeps its record."""
+        thread = self._threads.get(whole.thread.key) or self._create(whole.thread)
         thread.touch(thread.record)
-        self._change(thread, change)
+        self._change(thread, Change(whole.messages, whole.order, whole.state, whole.thread.title, whole.notes))
 
     # --- notes ---
 
@@ -359,6 +302,7 @@ class MemoryStore:
     async def put_notes(self, thread: ThreadKey, notes: Sequence[ThreadNote]) -> bool:
         stored = self._threads.get(thread)
         if stored is not None:
+            stored.touch(stored.record)
             self._change(stored, Change(notes=notes))
         return stored is not None
 
@@ -367,12 +311,6 @@ class MemoryStore:
         return stored is not None and not stored.is_settled and await self.put_notes(thread, [note])
 
 
-def matches(record: RunRecord, query: RunQuery) -> bool:
-    """Return True if a run satisfies the conditions of a list."""
-    key = record.key
-    return (
-        query.owner in (None, key.owner)
-        and query.thread_id in (None, key.thread_id)
-        and query.run_id in (None, key.run_id)
-        and (record.is_open or not query.is_open)
-    )
+def _run_of(claim: Claim, status: RunStatus) -> RunRecord:
+    """Return the record of a run, whose lease lasts as long as the process."""
+    return RunRecord(claim.key, claim.replica, math.inf, status, claim.started_at, fingerprint=claim.fingerprint)

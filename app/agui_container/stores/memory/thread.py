@@ -11,7 +11,6 @@ from agui_container.ports.records import (
     ITEM_BYTES,
     Change,
     Claim,
-    Ending,
     Page,
     RunRecord,
     RunStatus,
@@ -21,9 +20,8 @@ from agui_container.ports.records import (
     ThreadRecord,
     ThreadStatus,
 )
-from agui_container.ports.store import READ_BYTES, READ_EVENTS, BadToken
-from agui_container.protocol.wire.envelope import Envelope
-from agui_container.stores.page_tokens import make_revision, parse_revision, unpersisted
+from agui_container.ports.store import READ_BYTES, BadToken
+from agui_container.stores.page_tokens import make_revision, parse_revision
 
 K = TypeVar("K", bound=Hashable)
 Item = TypeVar("Item", StoredMessage, ThreadNote)
@@ -32,36 +30,12 @@ MAX_RUNS = 1_000
 """Runs of a thread whose ids are known, so that a late retry does not start the run again."""
 
 
-class MemoryRun(Struct, eq=False):
-    record: RunRecord
-    number: int
-    envelopes: list[Envelope] = field(default_factory=list)
-
-    def append(self, envelopes: Sequence[Envelope]) -> None:
-        """Append the envelopes that are not stored yet. Raises ``ValueError`` for a gap."""
-        if new := unpersisted(self.record, envelopes):
-            self.envelopes.extend(new)
-            self.record = replace(self.record, last_seq=len(self.envelopes))
-
-    def read(self, after: int) -> Sequence[Envelope]:
-        """Return the envelopes after ``after``, within the limits of one read."""
-        size, end = 0, after
-        while end < min(len(self.envelopes), after + READ_EVENTS) and size < READ_BYTES:
-            size += len(self.envelopes[end].data)
-            end += 1
-        return self.envelopes[after:end]
-
-    def has_ended_as(self, replica: str, ending: Ending) -> bool:
-        record = self.record
-        return (record.replica, record.status, record.ended_at) == (replica, ending.status, ending.ended_at)
-
-
 class MemoryThread(Struct, eq=False):
     """A thread with all that belongs to it.
 
     Attributes:
         messages: messages by id, in order.
-        revisions: revision at which each message last changed, by message id.
+        revisions: revision at which each message and note last changed, by its key.
         notes: notes by kind and id, in the order of their first writes.
         runs: runs by id, oldest first.
         turn: status before the active run.
@@ -71,9 +45,9 @@ class MemoryThread(Struct, eq=False):
     record: ThreadRecord
     number: int
     messages: dict[str, StoredMessage] = field(default_factory=dict)
-    revisions: dict[str, int] = field(default_factory=dict)
+    revisions: dict[Hashable, int] = field(default_factory=dict)
     notes: dict[tuple[str, str], ThreadNote] = field(default_factory=dict)
-    runs: dict[str, MemoryRun] = field(default_factory=dict)
+    runs: dict[str, RunRecord] = field(default_factory=dict)
     state: bytes | None = None
     turn: ThreadStatus = ThreadStatus.NOT_STARTED
     revision: int = 0
@@ -83,7 +57,7 @@ class MemoryThread(Struct, eq=False):
 
     @property
     def has_open_run(self) -> bool:
-        return any(run.record.is_open for run in self.runs.values())
+        return any(run.is_open for run in self.runs.values())
 
     def touch(self, record: ThreadRecord) -> None:
         """Begin a new revision with this record."""
@@ -105,7 +79,9 @@ class MemoryThread(Struct, eq=False):
         if change.title is not None and self.record.title is None:
             self.record = replace(self.record, title=change.title)
         for note in change.notes:
-            self._put(self.notes, (note.kind, note.id), note)
+            if self.notes.get(key := (note.kind, note.id)) != note:
+                self._put(self.notes, key, note)
+                self.revisions[key] = self.revision
 
     def _put(self, items: dict[K, Item], key: K, item: Item) -> None:
         stored = items.get(key)
@@ -125,31 +101,26 @@ class MemoryThread(Struct, eq=False):
         for key in [key for key, note in self.notes.items() if is_dropped(note)]:
             self.size -= ITEM_BYTES + len(self.notes.pop(key).data)
 
-    def add(self, run: MemoryRun) -> None:
-        """Add a run, in place of the oldest one that has ended if there are too many."""
-        self.runs[run.record.key.run_id] = run
-        self.size += ITEM_BYTES
-        ended = (it for it in self.runs.values() if not it.record.is_open)
+    def set_run(self, run: RunRecord) -> None:
+        """Add or replace a run. If there are too many, the oldest one that has ended is removed."""
+        if run.key.run_id not in self.runs:
+            self.size += ITEM_BYTES
+        self.runs[run.key.run_id] = run
+        ended = (it for it in self.runs.values() if not it.is_open)
         if len(self.runs) > MAX_RUNS and (oldest := next(ended, None)) is not None:
-            self.remove(oldest)
+            self.remove_run(oldest)
 
-    def remove(self, run: MemoryRun) -> None:
-        del self.runs[run.record.key.run_id]
+    def remove_run(self, run: RunRecord) -> None:
+        del self.runs[run.key.run_id]
         self.size -= ITEM_BYTES
 
     def preventing_run(self, claim: Claim) -> RunRecord | None:
-        """Return the run that prevents a claim, or None."""
+        """Return the run that prevents a claim, or None. The process orders its queued runs itself."""
         if self.record.active_run is not None:
-            return self.runs[self.record.active_run].record
-        for name, run in self.runs.items():
-            if name == claim.key.run_id:
-                break
-            if run.record.status is RunStatus.QUEUED and run.record.replica != claim.replica:
-                return run.record
+            return self.runs[self.record.active_run]
         if claim.continues is None:
             return None
-        begun = (it.record for it in reversed(self.runs.values()) if it.record.status is not RunStatus.QUEUED)
-        newest = next(begun, None)
+        newest = next((it for it in reversed(self.runs.values()) if it.status is not RunStatus.QUEUED), None)
         return None if newest is None or newest.key.run_id == claim.continues else newest
 
     def delta(self, since: str | None, *, messages: bool = True, notes: Sequence[str] = ()) -> ThreadDelta:
@@ -168,6 +139,10 @@ class MemoryThread(Struct, eq=False):
 
     def notes_of(self, kinds: Sequence[str]) -> Sequence[ThreadNote]:
         return [note for note in self.notes.values() if note.kind in kinds]
+
+    def changed_notes(self, since: str | None) -> Sequence[ThreadNote]:
+        revision = parse_revision(since, self.number)
+        return [note for key, note in self.notes.items() if revision is None or self.revisions[key] > revision]
 
     def page(self, limit: int, before: str | None, last: str | None) -> Page[StoredMessage]:
         """Return the last messages, or those up to a message. Raises ``BadToken``."""

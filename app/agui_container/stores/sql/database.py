@@ -23,7 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from agui_container.ports.store import StoreUnavailable
-from agui_container.telemetry import STORE_DURATION, CallTimer
+from agui_container.telemetry.instruments import STORE_DURATION, CallTimer
 
 TIMEOUT_SECONDS = 10.0
 """Limit of one read or write in PostgreSQL, including the wait for a connection."""

@@ -32,9 +32,9 @@ from agui_container.ports.records import (
 )
 from agui_container.ports.store import PAGE, READ_BYTES, READ_EVENTS, LeaseLost, Merge, RunQuery
 from agui_container.protocol.wire.envelope import Envelope
-from agui_container.stores.page_tokens import make_page, parse_number, unpersisted
+from agui_container.stores.page_tokens import make_page, parse_number
 from agui_container.stores.sql.database import Database, reads, writes
-from agui_container.stores.sql.envelopes import AppendBatcher, lock_run, write_envelopes
+from agui_container.stores.sql.envelopes import AppendBatcher, insert_envelopes, unpersisted
 from agui_container.stores.sql.rows import (
     IS_OPEN,
     RUN_FACTS,
@@ -62,6 +62,9 @@ REPORT_PROGRESS = (
 OPEN_NUMBER = RUNS.c.number + 0
 """Number in a search for open runs. SQLite has no index of this expression, so it reads the one of open runs. With the
 plain column it reads all runs in the order of their numbers, and takes the open ones."""
+
+LOCK_WITH_THREAD = select(*RUN_FACTS).select_from(THREADS.join(RUNS)).with_for_update()
+"""Locks the thread of a run and then the run, as a claim and the deletion of the thread do."""
 
 TYPES = {kind.value: kind for kind in EventType}
 
@@ -130,26 +133,26 @@ class SqlRuns:
     async def finish(
         self, connection: AsyncConnection, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending
     ) -> None:
-        end = {"status": ending.status, "ended_at": ending.ended_at, "usage": ending.usage, "error": ending.error}
-        thread = await lock_thread(connection, run.thread)
-        if thread is None:
+        row = (await connection.execute(LOCK_WITH_THREAD.where(is_run(run)))).first()
+        if row is None or row.replica != replica:
             raise LeaseLost(run.run_id)
-        if not await write_envelopes(connection, run, replica, envelopes, **end):
-            record = await lock_run(connection, run)
-            if record is None or record.replica != replica:
-                raise LeaseLost(run.run_id)
-            if not record.is_open:
-                if (record.status, record.ended_at) == (ending.status, ending.ended_at):
-                    return
-                raise LeaseLost(run.run_id)
-            await write_envelopes(connection, run, replica, unpersisted(record, envelopes), **end)
+        record = run_record(row)
+        if not record.is_open:
+            if (record.status, record.ended_at) == (ending.status, ending.ended_at):
+                return
+            raise LeaseLost(run.run_id)
+        new = unpersisted(record, envelopes)
+        await insert_envelopes(connection, [(row.number, envelope) for envelope in new])
+        end = {"status": ending.status, "ended_at": ending.ended_at, "usage": ending.usage, "error": ending.error}
+        last = update(RUNS).where(RUNS.c.number == row.number)
+        await connection.execute(last.values(last_seq=record.last_seq + len(new), **end))
         turn = {} if ending.turn is None else {"status": ending.turn}
-        revision = await touch(connection, thread, changed_at=ending.ended_at, **turn)
-        await apply_change(connection, thread, revision, ending.change)
+        revision = await touch(connection, row.thread, changed_at=ending.ended_at, **turn)
+        await apply_change(connection, row.thread, revision, ending.change)
         if ending.tokens:
             day = int(await self._read_time(connection) // DAY)
-            row = {"digest": digest_of(run.owner), "day": day, "tokens": ending.tokens}
-            await connection.execute(_token_upsert(connection.dialect.name), row)
+            used = {"digest": digest_of(run.owner), "day": day, "tokens": ending.tokens}
+            await connection.execute(_token_upsert(connection.dialect.name), used)
 
     @writes
     async def forget(

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from ag_ui.core import RunAgentInput
 
 from agui_container.ports import RunContext, ToolError, ToolSource
-from agui_container.protocol.app_request import AppRequest
+from agui_container.protocol.parser import AppRequest
 from agui_container.tools.mcp.source import McpSource
 
 Gate = Callable[[str, Mapping[str, object], RunAgentInput, RunContext], Awaitable[Mapping[str, object]]]

@@ -3,7 +3,6 @@
 Rule: only files of the ``static`` folder are served, by exact name, so that no path can lead out of it.
 """
 
-import base64
 import html
 import mimetypes
 from collections.abc import Mapping
@@ -54,10 +53,6 @@ class Asset:
         """Return the page with data attributes. Settings stand there, because the page may hold no inline script."""
         written = "".join(f' data-{name}="{html.escape(value)}"' for name, value in attributes.items() if value)
         return Asset(self.name, self.body.replace(ROOT, ROOT + written.encode(), 1))
-
-
-def hash_source(content: bytes) -> str:
-    return f"'sha256-{base64.b64encode(sha256(content).digest()).decode()}'"
 
 
 def load_assets(options: ConsoleOptions, folder: Path = STATIC) -> dict[str, Asset]:

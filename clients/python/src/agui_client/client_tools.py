@@ -148,29 +148,23 @@ class ClientTools:
 
     def __init__(self, tools: Iterable[ClientTool | Tool], timeout: float | None) -> None:
         self._timeout = timeout
-        self._specs: dict[str, Tool] = {}
-        self._tools: dict[str, ClientTool] = {}
-        for tool in tools:
-            self.register(tool)
+        self._tools = {tool.name: tool for tool in tools}
 
     @property
     def names(self) -> list[str]:
-        return list(self._tools)
+        return [name for name, tool in self._tools.items() if isinstance(tool, ClientTool)]
 
     @property
     def specs(self) -> list[Tool]:
-        return list(self._specs.values())
+        return [tool.spec if isinstance(tool, ClientTool) else tool for tool in self._tools.values()]
 
     def register(self, tool: ClientTool | Tool) -> None:
         """Add a tool, in place of one with the same name. A bare ``Tool`` has no function here."""
-        if isinstance(tool, ClientTool):
-            self._tools[tool.name] = tool
-        self._specs[tool.name] = tool.spec if isinstance(tool, ClientTool) else tool
+        self._tools[tool.name] = tool
 
     def unregister(self, name: str) -> bool:
         """Remove a tool. Return False if there was no function of this name."""
-        self._specs.pop(name, None)
-        return self._tools.pop(name, None) is not None
+        return isinstance(self._tools.pop(name, None), ClientTool)
 
     async def dispatch(self, calls: Iterable[ToolCall]) -> list[ClientToolResult]:
         """Run calls at the same time, and return their results in the order of the calls."""
@@ -189,7 +183,7 @@ class ClientTools:
     async def _outcome(self, call: ToolCall) -> tuple[ClientToolResultStatus, object]:
         name = call.function.name
         tool, arguments = self._tools.get(name), arguments_of(call)
-        if tool is None:
+        if not isinstance(tool, ClientTool):
             return ClientToolResultStatus.ERROR, f"There is no tool named {name!r} here."
         if arguments is None:
             return ClientToolResultStatus.ERROR, f"The arguments of {name} are no JSON object."

@@ -43,20 +43,22 @@ class ToolCallEvent(ToolCallEndEvent):
 
 def arguments_of(call: ToolCall) -> dict[str, object] | None:
     """Return the arguments of a call, or None if they are no JSON object. No text means no arguments."""
+    return parse_object(call.function.arguments or "{}")
+
+
+def parse_object(text: str) -> dict[str, object] | None:
+    """Return a JSON object, or None for any other text."""
     try:
-        arguments = json.loads(call.function.arguments or "{}")
+        value = json.loads(text)
     except ValueError:
         return None
-    return arguments if isinstance(arguments, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def parse_frame(data: str) -> dict[str, object]:
     """Parse a frame, which must be a JSON object. Raises ``AgentClientError`` for any other text."""
-    try:
-        frame = json.loads(data)
-    except ValueError:
-        frame = None
-    if not isinstance(frame, dict):
+    frame = parse_object(data)
+    if frame is None:
         raise AgentClientError("The server sent a frame that is no JSON object.")
     return frame
 

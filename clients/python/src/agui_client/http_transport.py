@@ -8,17 +8,20 @@ headers that are configured.
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import aclosing, asynccontextmanager
 from functools import cache
+from typing import TypeVar
 
 import httpx
-from httpx_sse import EventSource, ServerSentEvent
+from httpx_sse import EventSource
 
 from agui_client.caller import Caller
 from agui_client.errors import ConnectionDropped
 from agui_client.events import TERMINAL, parse_frame
 from agui_client.transport import EVENT_STREAM, Frame, Received, refusal, refused_response, unknown_command
+
+T = TypeVar("T")
 
 CONNECT_SECONDS = 30.0
 
@@ -46,7 +49,7 @@ class HttpTransport:
         """Yield the events of a run. A RUN_ERROR that alone has no number belongs to no run: it is a refusal."""
         has_events = False
         async with self._response(request) as response, aclosing(EventSource(response).aiter_sse()) as events:
-            while (event := await self._next(events)) is not None:
+            while (event := await self._arrived(anext(events, None))) is not None:
                 if not event.data:  # a comment, after an event with an id
                     continue
                 frame = parse_frame(event.data)
@@ -81,36 +84,29 @@ class HttpTransport:
         address = await self._caller.address()
         headers = {**address.headers, "Content-Type": "application/json", "Accept": EVENT_STREAM}
         request = self._client.build_request("POST", address.url, content=body, headers=headers)
-        try:
-            async with asyncio.timeout(self._silence):
-                response = await self._client.send(request, auth=address.sigv4, stream=True)
-        except TimeoutError as error:
-            raise ConnectionDropped(f"The server was silent for {self._silence:g} s.") from error
-        except httpx.TransportError as error:
-            place, cause = request.url.netloc.decode(), str(error) or type(error).__name__
-            was_sent = not isinstance(error, NOT_SENT)
-            raise ConnectionDropped(f"The request to {place} failed: {cause}", was_sent=was_sent) from error
-        async with aclosing(response):
+        async with aclosing(
+            await self._arrived(self._client.send(request, auth=address.sigv4, stream=True))
+        ) as response:
             if not response.is_success:
                 raise refused_response(response.status_code, await self._body(response))
             yield response
 
-    async def _next(self, events: AsyncGenerator[ServerSentEvent, None]) -> ServerSentEvent | None:
-        """Return the next event, or None at the end of the response. Raises ``ConnectionDropped``."""
+    async def _body(self, response: httpx.Response) -> bytes:
+        try:
+            return await self._arrived(response.aread())
+        except ConnectionDropped:
+            return b""
+
+    async def _arrived(self, part: Awaitable[T]) -> T:
+        """Return a part of a response. Raises ``ConnectionDropped`` if it breaks off or the server is silent."""
         try:
             async with asyncio.timeout(self._silence):
-                return await anext(events, None)
+                return await part
         except TimeoutError as error:
             raise ConnectionDropped(f"The server was silent for {self._silence:g} s.") from error
         except httpx.TransportError as error:  # also for another type of content
-            raise ConnectionDropped(f"The response broke off: {str(error) or type(error).__name__}") from error
-
-    async def _body(self, response: httpx.Response) -> bytes:
-        try:
-            async with asyncio.timeout(self._silence):
-                return await response.aread()
-        except (TimeoutError, httpx.TransportError):
-            return b""
+            cause = str(error) or type(error).__name__
+            raise ConnectionDropped(f"The request failed: {cause}", was_sent=not isinstance(error, NOT_SENT)) from error
 
     @property
     def _client(self) -> httpx.AsyncClient:

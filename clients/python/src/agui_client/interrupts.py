@@ -5,14 +5,13 @@ its answer by a JSON Schema, ``interrupt.response_schema``. A question of an MCP
 ``DECLINE``.
 """
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from ag_ui.core import Interrupt, ToolCall
 
-from agui_client.events import arguments_of
+from agui_client.events import arguments_of, parse_object
 
 ELICITATION: Final = "elicitation"
 """Reason of an interrupt with a question of an MCP server."""
@@ -96,12 +95,9 @@ def approval_of(interrupt: Interrupt, call: ToolCall | None) -> Approval | None:
     asks = isinstance(properties, Mapping) and "approved" in properties
     if not asks and (schema or interrupt.reason != "tool_call"):
         return None
-    metadata = interrupt.metadata or {}
     if call is not None:
         return Approval(interrupt, call.function.name, arguments_of(call))
-    name, written = metadata.get("toolName"), metadata.get("arguments")
-    try:
-        arguments = json.loads(written) if isinstance(written, str) else written
-    except ValueError:
-        arguments = None
-    return Approval(interrupt, str(name or ""), arguments if isinstance(arguments, dict) else None)
+    metadata = interrupt.metadata or {}
+    written = metadata.get("arguments")
+    arguments = parse_object(written) if isinstance(written, str) else written
+    return Approval(interrupt, str(metadata.get("toolName") or ""), arguments if isinstance(arguments, dict) else None)

@@ -15,8 +15,6 @@ from ag_ui.core import (
     AgentCapabilities,
     BaseEvent,
     Message,
-    RunFinishedEvent,
-    RunFinishedInterruptOutcome,
     SystemMessage,
     ToolCallEndEvent,
 )
@@ -68,7 +66,6 @@ class Session(SessionState):
         if caller.session_id is not None:
             self._options["session_id"] = caller.session_id  # a fork is in the same session of AgentCore
         self._server = Server(caller, options.get("retry", Retry()))
-        self._reader: RunReader | None = None
         self._reading = asyncio.Lock()
         self._calls: asyncio.Task[list[ClientToolResult]] | None = None
         self._continuation_token: str | None = None
@@ -206,11 +203,9 @@ class Session(SessionState):
                     if event is None:
                         break
                     yield self._applied(event)
-            if self._is_reading:
+            if self.outcome is None:
                 self._end(Outcome.CANCELLED)
         finally:
-            if self._reader is None or self._reader.has_ended:
-                self._is_reading = False
             self._reading.release()
 
     @asynccontextmanager
@@ -241,7 +236,7 @@ class Session(SessionState):
         if self._reader is None:
             return
         await self._reader.cancel()
-        if self._reader.has_ended and self._is_reading:
+        if self._reader.has_ended and self.outcome is None:
             self._end(Outcome.CANCELLED)
 
     async def _acquire(self) -> None:
@@ -254,17 +249,14 @@ class Session(SessionState):
 
     async def _open_run(self) -> RunReader | None:
         """Return the reader of the open run, or of the next one. None if it is not the agent's turn."""
-        if self._reader is not None and not self._reader.has_ended:
+        if self._is_reading:
             return self._reader
         if self._draft.is_due:
             await self._upload(self._draft.messages)
         if not self._draft.is_due:  # perhaps cancelled meanwhile
-            self._is_reading = False
             return None
         run_id = str(uuid4())
-        self._reader = RunReader(self._server, self.thread_id, run_id, self._run_input(run_id))
-        self._is_reading = True
-        return self._reader
+        return self._read(RunReader(self._server, self.thread_id, run_id, self._run_input(run_id)))
 
     async def _upload(self, messages: list[Message]) -> None:
         for at, message in enumerate(messages):
@@ -326,7 +318,14 @@ class Session(SessionState):
             thread = await self.command("threads.get", threadId=self.thread_id)
         else:
             thread = await self.command("threads.delta", threadId=self.thread_id, since=self._continuation_token)
-        await self._take(thread)
+            if self.interrupts or thread.get("messages"):  # a delta does not say what waits
+                whole = await self.command("threads.get", threadId=self.thread_id, messages=False)
+                thread["waiting"] = whole.get("waiting", [])
+        self._take_thread(thread)
+        token, active = thread.get("continuationToken"), thread.get("activeRunId")
+        self._continuation_token = token if isinstance(token, str) else None
+        if isinstance(active, str) and not self._is_reading:
+            self._read(RunReader(self._server, self.thread_id, active))
         return self
 
     async def fork(self, message: str | int) -> Self:
@@ -364,29 +363,6 @@ class Session(SessionState):
     async def delete(self) -> None:
         """Delete the thread at the server, and cancel its active run. Raises as ``command``."""
         await self.command("threads.delete", threadId=self.thread_id)
-
-    async def _take(self, thread: Frame) -> None:
-        """Take over a thread, or the changes of one."""
-        token, active = thread.get("continuationToken"), thread.get("activeRunId")
-        self._take_thread(thread)
-        self._continuation_token = token if isinstance(token, str) else None
-        if isinstance(active, str) and (self._reader is None or self._reader.has_ended):
-            self._reader = RunReader(self._server, self.thread_id, active)
-            self._is_reading = True
-        elif thread.get("waiting") or (self.interrupts and thread.get("messages")):
-            await self._ask_for_interrupts()
-
-    async def _ask_for_interrupts(self) -> None:
-        """Ask for the interrupts that wait: a run without messages shows them."""
-        run_id = str(uuid4())
-        empty = self._run_input(run_id).model_copy(
-            update={"messages": [], "state": None, "resume": None, "forwarded_props": {}}
-        )
-        self.interrupts = []
-        async with aclosing(RunReader(self._server, self.thread_id, run_id, empty).events()) as events:
-            async for event in events:
-                if isinstance(event, RunFinishedEvent) and isinstance(event.outcome, RunFinishedInterruptOutcome):
-                    self.interrupts = event.outcome.interrupts
 
 
 async def _result_of(value: object) -> object:

@@ -41,6 +41,7 @@ from agui_client import rendering
 from agui_client.client_tools import ClientTool, ClientToolResult, ClientTools
 from agui_client.content import File, user_message
 from agui_client.interrupts import Decision
+from agui_client.run_reader import RunReader
 from agui_client.session_options import SessionOptions
 from agui_core.json_patch import apply_patch, copy_json
 from agui_core.plaintext import render_plaintext
@@ -117,8 +118,7 @@ class SessionState:
         self._usage: list[TokenUsage] = []
         self._draft = Draft()
         self._failure: RunErrorEvent | None = None
-        self._is_reading = False
-        """True while a run is open that has not been read to its end."""
+        self._reader: RunReader | None = None
 
     # --- what is known ------------------------------------------------------------------------------------------------
 
@@ -304,7 +304,16 @@ class SessionState:
     def _end(self, outcome: Outcome) -> None:
         self._draft = Draft()
         self.outcome = outcome
-        self._is_reading = False
+
+    @property
+    def _is_reading(self) -> bool:
+        """True while a run is open that has not been read to its end."""
+        return self._reader is not None and not self._reader.has_ended
+
+    def _read(self, reader: RunReader) -> RunReader:
+        """Follow a run, which has no end yet."""
+        self._reader, self.outcome = reader, None
+        return reader
 
     def _separate_reasoning(self, message_id: str) -> None:
         """Give reasoning another id if its answer has the same one, as some servers do."""
@@ -319,11 +328,13 @@ class SessionState:
         title = thread.get("title")
         self.title = title if isinstance(title, str) else None
         if "messages" in thread:
-            messages = {it.id: it for it in (*self.messages, *_adapter().validate_python(thread["messages"]))}
+            messages = {it.id: it for it in (*self.messages, *_messages().validate_python(thread["messages"]))}
             order = thread.get("order")
             self._replace(messages[it] for it in (order if isinstance(order, list) else messages) if it in messages)
         if "state" in thread:
             self.state = thread["state"]
+        if "waiting" in thread and "activeRunId" not in thread:  # an active run says itself what waits
+            self.interrupts = _interrupts().validate_python(thread["waiting"])
         if "status" in thread:
             is_ours = thread["status"] == SessionStatus.CLIENT_TOOL_TURN
             self.pending_calls = self._open_calls if is_ours else []
@@ -366,5 +377,10 @@ class SessionState:
 
 
 @cache
-def _adapter() -> TypeAdapter[list[Message]]:
+def _messages() -> TypeAdapter[list[Message]]:
     return TypeAdapter(list[Message])
+
+
+@cache
+def _interrupts() -> TypeAdapter[list[Interrupt]]:
+    return TypeAdapter(list[Interrupt])

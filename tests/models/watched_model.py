@@ -5,16 +5,17 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from agui_container.models.offline import OfflineModel
-from agui_container.ports import Delta, Prompt
+from agui_container.models.offline import NAME, OfflineModel
+from agui_container.ports import Delta, Prompt, UsageDelta
 
 Json = dict[str, Any]
 
 
 class WatchedModel(OfflineModel):
-    """``prompts`` are the prompts of all calls; ``idle`` is set while no call is open."""
+    """``prompts`` are those of all calls; ``idle`` is set while no call is open; usage is reported under ``name``."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = NAME) -> None:
+        self.name = name
         self.prompts: list[Prompt] = []
         self.idle = asyncio.Event()
         self.idle.set()
@@ -27,7 +28,10 @@ class WatchedModel(OfflineModel):
         try:
             async with aclosing(super().stream(prompt)) as deltas:
                 async for delta in deltas:
-                    yield delta
+                    if isinstance(delta, UsageDelta):
+                        yield UsageDelta(delta.usage.model_copy(update={"model": self.name}))
+                    else:
+                        yield delta
         finally:
             self._open -= 1
             if not self._open:

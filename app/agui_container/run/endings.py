@@ -1,9 +1,17 @@
-"""First and last events of a run, and the errors that the engine ends runs with.
+"""First and last events of a run, the errors that the engine ends runs with, and the ending that the store gets.
 
-Rule: the ids and the outcome come from the engine, not from the agent. Source: AG-UI spec 1.1, events/lifecycle.
+Rules:
+
+- The ids and the outcome come from the engine, not from the agent.
+- Invalid usage is left out and never fails a run.
+- The ending is made when the run ends, because the objects that it is made of are released then.
+
+Source: AG-UI spec 1.1, events/lifecycle.
 """
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import StrEnum
 from itertools import count
 from typing import TypeVar
 
@@ -19,15 +27,19 @@ from ag_ui.core import (
     RunFinishedSuccessOutcome,
     RunStartedEvent,
     TokenUsage,
+    aggregate_token_usage,
 )
+from msgspec import Struct, field
+from pydantic_core import to_json
 
 from agui_container.ports import RunContext
-from agui_container.ports.records import RunKey, RunStatus, StoreWarning
+from agui_container.ports.records import Change, Ending, RunKey, RunStatus, StoreWarning, ThreadStatus
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.grammar import KINDS
 from agui_container.protocol.wire.envelope import Envelope
-from agui_container.run.outcome import sum_usage
+
+logger = logging.getLogger(__name__)
 
 TerminalEvent = RunFinishedEvent | RunErrorEvent
 
@@ -38,7 +50,6 @@ EventFields = Mapping[str, object]
 
 AGENT_FAILED = AppError(ErrorCode.AGENT_ERROR, "The agent failed; the server's log has the cause.")
 RUN_TIMED_OUT = AppError(ErrorCode.RUN_TIMEOUT, "The run took longer than it may.")
-RUN_ID_USED = AppError(ErrorCode.THREAD_BUSY, "A run with this id has already run on this thread.")
 
 
 def describe_failure(error: BaseException) -> AppError:
@@ -65,7 +76,7 @@ def complete_finish_event(
     event: RunFinishedEvent | None, ctx: RunContext, pending: Callable[[], list[str]]
 ) -> tuple[RunFinishedEvent, RunStatus, EventFields]:
     """Return RUN_FINISHED, by default a plain one, the run's status, and the fields to set on the event."""
-    event = event or RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id)
+    event = event or finished_event(ctx)
     outcome, status = event.outcome, RunStatus.FINISHED
     if isinstance(outcome, RunFinishedInterruptOutcome):
         status = RunStatus.INTERRUPTED
@@ -81,8 +92,9 @@ def with_totals(event: T, usage: list[TokenUsage], now_ms: int, fields: EventFie
     return event.model_copy(update=update)
 
 
-def cancelled_event(ctx: RunContext) -> RunFinishedEvent:
-    outcome = RunFinishedCancelledOutcome()
+def finished_event(
+    ctx: RunContext, outcome: RunFinishedCancelledOutcome | RunFinishedInterruptOutcome | None = None
+) -> RunFinishedEvent:
     return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
 
 
@@ -100,11 +112,6 @@ def own_questions(event: TerminalEvent, stored: Collection[str]) -> Sequence[Int
     return [interrupt for interrupt in asked if interrupt.id not in stored]
 
 
-def interrupted_event(ctx: RunContext, interrupts: Sequence[Interrupt]) -> RunFinishedEvent:
-    outcome = RunFinishedInterruptOutcome(interrupts=list(interrupts))
-    return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
-
-
 def warning_event(warning: StoreWarning) -> CustomEvent:
     return CustomEvent(name=warning.name, value={"message": warning.message})
 
@@ -114,3 +121,63 @@ def number_events(run_id: str, after: int, events: list[BaseEvent]) -> list[Enve
         Envelope(run_id, seq, KINDS[type(event)].type, encode(event))
         for seq, event in zip(count(after + 1), events, strict=False)
     ]
+
+
+# --- the stored ending ------------------------------------------------------------------------------------------------
+
+
+def sum_usage(usage: Sequence[TokenUsage]) -> list[TokenUsage] | None:
+    """Return the total usage, one entry per provider and model, or None if nothing is known or it is invalid."""
+    if not usage:
+        return None
+    try:
+        return aggregate_token_usage(list(usage)) or None
+    except (AttributeError, TypeError, ValueError):
+        logger.warning("token usage invalid, left out of the run", exc_info=True)
+        return None
+
+
+def usage_json(usage: Sequence[TokenUsage] | None) -> bytes | None:
+    return None if usage is None else to_json(usage, by_alias=True, exclude_none=True)
+
+
+class RunResult(Struct, frozen=True):
+    """Change of the thread, notices and questions. With ``has_open_calls`` a call of the last message has no result."""
+
+    change: Change = field(default_factory=Change)
+    has_open_calls: bool = False
+    entries: Sequence[dict[str, object]] = ()
+
+
+STORED_FACTS = ("requestId", "retryable")
+"""Names in the metadata of RUN_ERROR that are stored with the run, so that a client can show them later."""
+
+
+def make_ending(event: TerminalEvent, status: RunStatus, ended_at: float, result: RunResult) -> Ending:
+    error = error_json(event) if isinstance(event, RunErrorEvent) else None
+    return Ending(status, ended_at, next_turn(event, result), usage_json(event.usage), error, result.change)
+
+
+def error_json(event: RunErrorEvent) -> bytes:
+    facts = {name: fact for name, fact in (event.metadata or {}).items() if name in STORED_FACTS}
+    return to_json({"code": event.code, "message": event.message, **({"metadata": facts} if facts else {})})
+
+
+def next_turn(event: TerminalEvent, result: RunResult) -> ThreadStatus | None:
+    """Return None after a refused run. Without an interrupt, a call without a result is the client's to answer."""
+    if isinstance(event, RunErrorEvent) and event.code == ErrorCode.VALIDATION_ERROR:
+        return None
+    outcome = event.outcome if isinstance(event, RunFinishedEvent) else None
+    if isinstance(outcome, RunFinishedInterruptOutcome):
+        return ThreadStatus.USER_TURN
+    if isinstance(outcome, RunFinishedSuccessOutcome) and (outcome.pending_tool_call_ids or result.has_open_calls):
+        return ThreadStatus.CLIENT_TOOL_TURN
+    return ThreadStatus.USER_TURN
+
+
+class CancelReason(StrEnum):
+    """Reason of a cancellation, for metrics: a caller's request, the departure of the last reader, or a new run."""
+
+    CALLER = "caller"
+    DISCONNECT = "disconnect"
+    NEW_RUN = "new_run"

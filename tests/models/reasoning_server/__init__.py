@@ -1,1 +1,0 @@
-"""A server process that speaks ConverseStream and thinks as the offline model does."""
