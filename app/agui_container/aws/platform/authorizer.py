@@ -13,7 +13,7 @@ import hmac
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -164,7 +164,8 @@ class JwtAuthorizer(InboundAuthorizer):
     forwards_token = True
 
     def __init__(self, settings: Settings) -> None:
-        self._authenticator = build_authenticator(settings, SystemClock())
+        self._closers: list[Callable[[], Awaitable[None]]] = []
+        self._authenticator = build_authenticator(settings, SystemClock(), self._closers)
 
     async def authorize(self, call: InboundCall) -> bool:
         try:
@@ -176,4 +177,5 @@ class JwtAuthorizer(InboundAuthorizer):
         return True
 
     async def aclose(self) -> None:
-        await self._authenticator.aclose()
+        for close in self._closers:
+            await close()
