@@ -7,8 +7,8 @@ its name once it is whole. Blocking calls run in threads.
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -50,8 +50,10 @@ class FolderFiles:
             await to_thread.run_sync(self._temporary.cleanup)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        with _system_errors():
+        try:
             return await to_thread.run_sync(work)
+        except OSError as error:
+            raise StoreUnavailable(f"the folder of files: {error}") from error
 
     def _write(self, owner: str, head: FileHead, content: BinaryIO) -> None:
         if self._folder is None:
@@ -97,11 +99,3 @@ def _unlink(path: Path) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-@contextmanager
-def _system_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StoreUnavailable(f"the folder of files: {error}") from error

@@ -4,8 +4,7 @@ Rule: a key is a digest of owner and id below the prefix, so the bucket shows no
 its calls run in threads. How long the bucket keeps objects is the concern of its lifecycle rules.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote, unquote
@@ -71,13 +70,7 @@ class S3Files:
         return self._prefix + sha256(msgspec.json.encode([owner, file_id])).hexdigest()
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        with _client_errors(self._bucket):
+        try:
             return await to_thread.run_sync(work)
-
-
-@contextmanager
-def _client_errors(bucket: str) -> Iterator[None]:
-    try:
-        yield
-    except (Boto3Error, BotoCoreError, ClientError) as error:
-        raise StoreUnavailable(f"the bucket {bucket}: {error}") from error
+        except (Boto3Error, BotoCoreError, ClientError) as error:
+            raise StoreUnavailable(f"the bucket {self._bucket}: {error}") from error
