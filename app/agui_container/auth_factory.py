@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from agui_container.log_values import format_fields
 from agui_container.ports import Clock
+from agui_container.ports.auth import Authenticator
 from agui_container.settings import Auth, Settings, SettingsError, check_auth, check_extra
 from agui_container.web.authentication import NO_AUTHENTICATION, CallerAuthentication, ProtectedResource
 from agui_container.web.console.options import SignIn, SignInEndpoints
@@ -22,6 +23,16 @@ def build_authentication(
     check_auth(settings)
     if settings.auth is Auth.NONE:
         return NO_AUTHENTICATION
+    authenticator = build_authenticator(settings, clock, closers)
+    issuer = settings.auth_discovery_url.partition("/.well-known/")[0]
+    resource = ProtectedResource(settings.auth_resource.rstrip("/"), issuer, settings.auth_allowed_scopes)
+    return CallerAuthentication(authenticator, resource)
+
+
+def build_authenticator(
+    settings: Settings, clock: Clock, closers: list[Callable[[], Awaitable[None]]]
+) -> Authenticator:
+    """Return the verifier of tokens. Resources to close are added to ``closers``. Raises ``SettingsError``."""
     check_extra("AGUI_AUTH=jwt", "jwt")
     from agui_container.auth.claim_rules import TokenRules, parse_claim_rules  # noqa: PLC0415 - only if it is on
     from agui_container.auth.jwt_authenticator import JwtAuthenticator  # noqa: PLC0415
@@ -35,9 +46,7 @@ def build_authentication(
     )
     authenticator = JwtAuthenticator(settings.auth_discovery_url, rules, clock)
     closers.append(authenticator.aclose)
-    issuer = settings.auth_discovery_url.partition("/.well-known/")[0]
-    resource = ProtectedResource(settings.auth_resource.rstrip("/"), issuer, settings.auth_allowed_scopes)
-    return CallerAuthentication(authenticator, resource)
+    return authenticator
 
 
 def build_sign_in(settings: Settings) -> SignIn | None:

@@ -11,9 +11,10 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
 from agui_client import SessionOptions
-from agui_container.aws.platform.authorizer import CustomJwtAuthorizer, JwtAuthorizer
+from agui_container.aws.platform.authorizer import JwtAuthorizer
 from agui_container.cli.target import Target
 from agui_container.cli.web_page import build_page
+from agui_container.settings import Settings
 from tests.auth.issuer import AUDIENCE, TestIssuer
 from tests.aws.platform.doubles import ARN
 from tests.aws.platform.process import NO_CREDENTIALS, platform_process
@@ -66,8 +67,8 @@ async def test_a_runtime_for_tokens_gets_the_token_from_the_page_and_not_from_th
     issuer = TestIssuer()
     async with listening(issuer.scripted_app()) as issuer.url:
         token = issuer.token("alice", aud=AUDIENCE)
-        rules = {"discoveryUrl": issuer.discovery_url, "allowedAudience": [AUDIENCE]}
-        async with deployed(JwtAuthorizer(CustomJwtAuthorizer.model_validate(rules))) as runtime:
+        rules = Settings(auth="jwt", auth_discovery_url=issuer.discovery_url, auth_allowed_audience=(AUDIENCE,))
+        async with deployed(JwtAuthorizer(rules)) as runtime:
             cases: list[tuple[SessionOptions, str]] = [
                 ({"token": token}, "RUN_FINISHED"),
                 ({"token": f"{token}x"}, "closed"),

@@ -48,6 +48,10 @@ class Document:
     def prose(self) -> str:
         return FENCE.sub("", self.text)
 
+    @property
+    def spans(self) -> list[str]:
+        return SPAN.findall(self.prose)
+
     def table(self, first_column: str, after: str = "") -> list[list[str]]:
         lines = iter(self.prose[self.prose.index(after) :].splitlines())
         for line in lines:

@@ -7,13 +7,13 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import click
+from boto3.session import Session  # type: ignore[import-untyped]
 
-from agui_container.aws.deploy.aws import Aws
 from agui_container.aws.deploy.deployment import DEFAULT_ENDPOINT
-from agui_container.aws.deploy.versions import CONTROL, live_versions
 from agui_container.cli.deploy import Work, endpoint_option, explained, name_option, region_option
 from agui_container.cli.failure import without_controls
 from agui_container.cli.options import config_option
@@ -44,11 +44,8 @@ def status(name: str | None, region: str | None, config: Path | None, *, as_json
 
 def read_status(name: str | None, region: str | None, config: Path | None) -> dict[str, object]:
     """Return what is known about a runtime. Raises ``DeployRefused`` if there is none."""
-    work = Work.named(config, {"name": name, "region": region})
-    runtime = work.runtime()
-    named = {"agentRuntimeId": runtime["agentRuntimeId"]}
-    versions = live_versions(work.aws, runtime)
-    made = work.aws.call(CONTROL, "ListAgentRuntimeVersions", named)["agentRuntimes"]
+    versions = Work.named(config, {"name": name, "region": region}).versions
+    runtime = versions.find()
     artifact = runtime["agentRuntimeArtifact"].get("containerConfiguration", {})
     return {
         "name": runtime["agentRuntimeName"],
@@ -58,8 +55,8 @@ def read_status(name: str | None, region: str | None, config: Path | None) -> di
         "version": runtime["agentRuntimeVersion"],
         "image": artifact.get("containerUri", ""),
         "updated": str(runtime["lastUpdatedAt"]),
-        "endpoints": {name: version for name, version in versions.items() if name != DEFAULT_ENDPOINT},
-        "versions": sorted((int(each["agentRuntimeVersion"]) for each in made), reverse=True)[:10],
+        "endpoints": {name: version for name, version in versions.live(runtime).items() if name != DEFAULT_ENDPOINT},
+        "versions": versions.numbers(runtime)[:10],
     }
 
 
@@ -92,11 +89,11 @@ def logs(
     """Print what the containers of a deployed runtime have logged."""
     with explained():
         work = Work.named(config, {"name": name, "region": region}, endpoint)
-        group = LOG_GROUP.format(runtime=work.runtime()["agentRuntimeId"], endpoint=endpoint)
+        group = LOG_GROUP.format(runtime=work.versions.find()["agentRuntimeId"], endpoint=endpoint)
         start = int((time.time() - since) * 1_000)
         seen: set[str] = set()
         while True:
-            for identity, at, line in read_lines(work.aws, group, start, pattern):
+            for identity, at, line in read_lines(work.session, group, start, pattern):
                 if identity not in seen:
                     seen.add(identity)
                     start = max(start, at - OVERLAP_MS)
@@ -106,9 +103,10 @@ def logs(
             time.sleep(POLL_SECONDS)
 
 
-def read_lines(aws: Aws, group: str, start: int, pattern: str | None) -> Iterator[tuple[str, int, str]]:
+def read_lines(session: Session, group: str, start: int, pattern: str | None) -> Iterator[tuple[str, int, str]]:
     """Yield id, time in milliseconds and text of each line. A group that does not exist yet has none."""
+    client = session.client("logs")
     named = {"logGroupName": group, "startTime": start, **({"filterPattern": pattern} if pattern else {})}
-    for page in aws.pages("logs", "FilterLogEvents", named):
-        for event in page["events"]:
+    with suppress(client.exceptions.ResourceNotFoundException):
+        for event in client.get_paginator("filter_log_events").paginate(**named).search("events[]"):
             yield event["eventId"], event["timestamp"], event["message"].rstrip("\n")

@@ -8,23 +8,23 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 import click
+import uvicorn
 from boto3.session import Session  # type: ignore[import-untyped]
 
 from agui_container.aws.platform import authorizer as inbound
-from agui_container.aws.platform.application import PlatformServer, build_platform, server_config
+from agui_container.aws.platform.application import build_platform, server_config
 from agui_container.aws.platform.check import DEFAULT_PROMPT, check_container
 from agui_container.aws.platform.containers import ContainerFactory, ProcessContainer
 from agui_container.aws.platform.headers import check_allowlist
 from agui_container.aws.platform.options import PlatformLimits, PlatformOptions
 from agui_container.aws.platform.rules import REPORTS
-from agui_container.cli.failure import CommandFailed, needs_extra
+from agui_container.cli.failure import CommandFailed
 from agui_container.cli.local_server import listen
 from agui_container.cli.options import agent_argument
-from agui_container.settings import ASSISTANT, SettingsError
+from agui_container.settings import ASSISTANT, Auth, Settings, SettingsError, check_auth
 from agui_container.settings_sources import load_settings
 
 IMAGE_ENVIRONMENT: Mapping[str, str] = {"AGUI_CONSOLE": "off", "AGUI_ERROR_STATUS": "stream", "AGUI_ROBOTO": "off"}
@@ -78,8 +78,13 @@ def container_options(command: Callable[..., int]) -> Callable[..., int]:
 @container_options
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address of the data plane.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8100, show_default=True, help="Port of the data plane.")
-@click.option("--auth", type=click.Choice(["sigv4", "none"]), default="sigv4", show_default=True, help="Who may call.")
-@click.option("--authorizer", metavar="JSON", help='{"customJWTAuthorizer": {"discoveryUrl": …}}, in place of --auth.')
+@click.option(
+    "--auth",
+    type=click.Choice(["sigv4", "jwt", "none"]),
+    default="sigv4",
+    show_default=True,
+    help="Who may call. Tokens (jwt) are verified by the settings auth_….",
+)
 @click.option("--allow-header", multiple=True, metavar="NAME", help="A header of requestHeaderAllowlist.")
 @click.option("--idle-timeout", type=float, default=LIMITS.idle_seconds, show_default=True, metavar="SECONDS")
 @click.option("--max-lifetime", type=float, default=LIMITS.lifetime_seconds, show_default=True, metavar="SECONDS")
@@ -93,7 +98,6 @@ def platform(
     host: str,
     port: int,
     auth: str,
-    authorizer: str | None,
     allow_header: tuple[str, ...],
     idle_timeout: float,
     max_lifetime: float,
@@ -106,12 +110,13 @@ def platform(
     log_decisions()
     if max_lifetime < idle_timeout:
         raise click.BadParameter("must not be less than --idle-timeout", param_hint="--max-lifetime")
-    target = make_target(agent, command, env=env)
+    target, authorizer = make_target(agent, command, env=env), make_authorizer(auth)
+    tokens = ("Authorization",) if authorizer.forwards_token else ()
     with naming("--allow-header"):
-        allowed = check_allowlist(allow_header)
+        allowed = check_allowlist((*tokens, *allow_header))
     options = PlatformOptions(
         target.make_container,
-        make_authorizer(auth, authorizer),
+        authorizer,
         replace(LIMITS, idle_seconds=idle_timeout, lifetime_seconds=max_lifetime),
         allowed,
         path,
@@ -127,7 +132,6 @@ def platform(
 @click.option(
     "--form", type=click.Choice(list(REPORTS)), default="words", show_default=True, help="Form of the report."
 )
-@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write the report as JUnit XML.")
 def check(
     agent: str | None,
     command: str | None,
@@ -136,7 +140,6 @@ def check(
     path: str,
     prompt: str | None,
     form: str,
-    junit: Path | None,
 ) -> int:
     """Report which rules of AgentCore's AG-UI contract a container keeps. The status is 1 if one is broken."""
     log_decisions()
@@ -144,23 +147,25 @@ def check(
     prompt = prompt or (DEFAULT_PROMPT if agent or command else own_prompt())
     findings = asyncio.run(check_container(target.make_container, path=path, prompt=prompt))
     click.echo(REPORTS[form](findings, target.name))
-    if junit is not None:
-        junit.write_text(REPORTS["junit"](findings, target.name))
     return 1 if findings.broken() else 0
 
 
 def own_prompt() -> str:
     """Return a prompt for the agent of the settings: the offline model runs for as long as it says."""
+    settings = own_settings()
+    return OFFLINE_PROMPT if (settings.agent, settings.model) == (ASSISTANT, "offline") else DEFAULT_PROMPT
+
+
+def own_settings() -> Settings:
     try:
-        settings = load_settings()
+        return load_settings()
     except SettingsError as error:
         raise CommandFailed(f"cannot start: {error}") from None
-    return OFFLINE_PROMPT if (settings.agent, settings.model) == (ASSISTANT, "offline") else DEFAULT_PROMPT
 
 
 async def serve_platform(options: PlatformOptions, listener: socket.socket) -> int:
     """Serve until SIGINT or SIGTERM."""
-    server = PlatformServer(server_config(build_platform(options)))
+    server = uvicorn.Server(server_config(build_platform(options)))
     address = "http://{}:{}".format(*listener.getsockname())
     logger.info("platform listens: %s", address)
     logger.info("%s leads agui chat ARN and SDKs here", f"AWS_ENDPOINT_URL_BEDROCK_AGENTCORE={address}")
@@ -201,10 +206,14 @@ def make_target(agent: str | None, command: str | None, *, env: Sequence[str]) -
     return ContainerTarget(agent or "agui serve", lambda: ProcessContainer(words, own))
 
 
-def make_authorizer(auth: str, authorizer: str | None) -> inbound.InboundAuthorizer:
-    if authorizer is not None:
-        with naming("--authorizer"), needs_extra("platform --authorizer"):
-            return inbound.JwtAuthorizer(inbound.parse_configuration(authorizer))
+def make_authorizer(auth: str) -> inbound.InboundAuthorizer:
+    if auth == "jwt":
+        settings = own_settings().model_copy(update={"auth": Auth.JWT})
+        try:
+            check_auth(settings)
+            return inbound.JwtAuthorizer(settings)
+        except SettingsError as error:
+            raise CommandFailed(f"cannot start: {error}") from None
     if auth == "none":
         return inbound.NoAuthorizer()
     credentials = Session().get_credentials()

@@ -22,13 +22,12 @@ from msgspec import structs
 
 from agui_container.conversation.questions import JOURNAL
 from agui_container.engine.finder import RunFinder
-from agui_container.engine.open_readers import OpenReaders
-from agui_container.engine.registry import RunRegistry
+from agui_container.engine.registry import OpenReaders, RunRegistry
 from agui_container.engine.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
 from agui_container.engine.thread_snapshot import is_connect, snapshot_events, snapshot_run
 from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Caller
-from agui_container.ports.records import Busy, Change, Claim, Exists, RunRecord, ThreadDelta
+from agui_container.ports.records import Busy, Change, Claim, Exists, RunKey, RunRecord, ThreadDelta
 from agui_container.ports.store import (
     FIRST_PAUSE,
     GIVE_UP_SECONDS,
@@ -58,7 +57,7 @@ CLOSING_READER_SECONDS = 0.25
 """Longest wait of a run on a busy thread for a connection that is being closed. A client that stops a run and sends the
 next one immediately uses two connections, and the server may notice the second one first."""
 
-Register = Callable[[RunAgentInput, Caller, RunOrigin], Run]
+AddRun = Callable[[RunKey, RunAgentInput, Caller, RunOrigin], Run]
 
 
 class Admission:
@@ -66,7 +65,7 @@ class Admission:
 
     Args:
         only_answers: True if the agent has nothing to do on a thread without messages.
-        register: registers a run, which is admitted in its own task.
+        add_run: adds a run, which is admitted in its own task.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - the engine hands over each part
@@ -76,7 +75,7 @@ class Admission:
         registry: RunRegistry,
         runs: RunFinder,
         readers: OpenReaders,
-        register: Register,
+        add_run: AddRun,
         *,
         only_answers: bool,
     ) -> None:
@@ -85,8 +84,18 @@ class Admission:
         self._registry = registry
         self._runs = runs
         self._readers = readers
-        self._register = register
+        self._add_run = add_run
         self._only_answers = only_answers
+
+    def register(self, run_input: RunAgentInput, caller: Caller, origin: RunOrigin) -> Run:
+        """Return the run of this process with these ids, or a new one. Raises as ``Engine.start``."""
+        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
+        known = self._registry.by_key.get(key)
+        if known is None:
+            return self._add_run(key, run_input, caller, origin)
+        if run_input.resume and known.log.has_ended and origin.asked is None:
+            return self.register(with_derived_run_id(run_input), caller, structs.replace(origin, asked=known))
+        return known
 
     async def admit(self, run: Run) -> bool:
         """Decide what becomes of a run, and begin it. Return True if the store has begun it, also if it has ended."""
@@ -138,7 +147,7 @@ class Admission:
             return await self._show(run, run_input) if may_show else None
         if not run_input.resume:
             return known
-        return self._register(with_derived_run_id(run_input), caller, structs.replace(run.origin, asked=known))
+        return self.register(with_derived_run_id(run_input), caller, structs.replace(run.origin, asked=known))
 
     async def _read_instead(self, run: Run, other: Readable | RunRecord) -> None:
         """Have another run read. If this one was cancelled meanwhile, the other one is meant."""
@@ -319,11 +328,10 @@ class Admission:
             raise RunAlreadyStored(answer.run)
         if edited is not None and edited.cut:
             await remove_edited_turns(store, run.thread, edited)
-        warnings = store.take_warnings(run.thread)
         if answer.run.is_cancel_requested:
             run.cancel()
         if not run.log.has_ended:
-            task = run.begin(run.pending_input, warnings, self._agent, self._registry.scheduler)
+            task = run.begin(run.pending_input, answer.warnings, self._agent, self._registry.scheduler)
             self._registry.own_task(task)
         return None
 

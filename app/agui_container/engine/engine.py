@@ -18,10 +18,9 @@ from agui_container.engine.app_run import AnswerApp, AppRun, no_server
 from agui_container.engine.files import Files
 from agui_container.engine.finder import RunFinder
 from agui_container.engine.health import Health, LoopMonitor
-from agui_container.engine.open_readers import OpenReaders
 from agui_container.engine.quota import Limit, Quota
-from agui_container.engine.registry import RunRegistry
-from agui_container.engine.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
+from agui_container.engine.registry import OpenReaders, RunRegistry
+from agui_container.engine.repeated_inputs import check_same_messages, fingerprint_of
 from agui_container.engine.threads import ThreadCommands
 from agui_container.ports import LOG_FIELDS, Agent, Caller, Item, RunContext, RunState, ThreadCleanup, Tool
 from agui_container.ports.files import FileStore
@@ -117,7 +116,7 @@ class Engine:
         self.files = Files(files, cluster.store, cluster.clock, new_id)
         self.threads = ThreadCommands(cluster, new_id, self.runs, self.files, thread_cleanup)
         self.admission = Admission(
-            agent, cluster, self.registry, self.runs, self.readers, self._find_or_register, only_answers=only_answers
+            agent, cluster, self.registry, self.runs, self.readers, self._add_run, only_answers=only_answers
         )
         self.is_draining = False
         self._opening = asyncio.Lock()
@@ -143,7 +142,7 @@ class Engine:
         """
         if (request := read_app_request(run_input)) is not None:
             return self.readers.open(self._run_app(request, run_input, caller), 0)
-        return self.readers.open(self._find_or_register(run_input, caller, RunOrigin(size, condition)), 0)
+        return self.readers.open(self.admission.register(run_input, caller, RunOrigin(size, condition)), 0)
 
     async def admit(
         self, run_input: RunAgentInput, caller: Caller, size: int = 0, condition: ThreadCondition = NO_CONDITION
@@ -168,13 +167,7 @@ class Engine:
             raise
         return subscription
 
-    def _find_or_register(self, run_input: RunAgentInput, caller: Caller, origin: RunOrigin) -> Run:
-        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-        known = self.registry.by_key.get(key)
-        if known is not None and run_input.resume and known.log.has_ended and origin.asked is None:
-            return self._find_or_register(with_derived_run_id(run_input), caller, replace(origin, asked=known))
-        if known is not None:
-            return known
+    def _add_run(self, key: RunKey, run_input: RunAgentInput, caller: Caller, origin: RunOrigin) -> Run:
         if self.is_draining:
             raise shutting_down()
         run = self._run(key, run_input, caller, replace(origin, on_busy=self.busy_choice(run_input)))

@@ -1,4 +1,4 @@
-"""Registry of the runs of one process: open runs by thread, ended runs that can still be read, and their tasks.
+"""Registry of one process: open runs by thread, ended runs that can still be read, their tasks, and open readers.
 
 Rule: at most one run of a thread is active; the others are queued in the order in which they came. Every task is owned
 here and awaited in ``drain``. Memory is bounded (``CapacityLimits``). Only ended runs without readers are removed to
@@ -6,6 +6,7 @@ stay within the limits.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 
@@ -19,6 +20,7 @@ from agui_container.run.fairness import FairScheduler
 from agui_container.run.life import RunPhase
 from agui_container.run.policy import CapacityLimits
 from agui_container.run.run import Run
+from agui_container.run.subscription import Readable, Subscription
 from agui_container.telemetry.export import make_exporter
 
 logger = logging.getLogger(__name__)
@@ -245,6 +247,64 @@ class RunRegistry:
             task.cancel()
         await wait_in_turns(self.tasks, UNWIND_SECONDS)
         await wait_in_turns(self.lives.values(), UNWIND_SECONDS)
+
+
+class OpenReaders:
+    """The open subscriptions of one process.
+
+    Every subscription is opened here, so that the run knows its readers, a shutdown waits for those that read the end
+    of a run, and metrics count all.
+    """
+
+    def __init__(self, registry: RunRegistry) -> None:
+        self._registry = registry
+        self._open: dict[Subscription, None] = {}
+        self._one_closed: asyncio.Event | None = None
+        """None while no task waits for it."""
+
+    @property
+    def open_count(self) -> int:
+        return len(self._open)
+
+    @property
+    def longest_lag(self) -> int:
+        """Number of events that the slowest reader of this process's runs has not been given. Any thread may ask."""
+        return max((subscription.lag for subscription in list(self._open)), default=0)
+
+    def open(self, run: Readable, after: int) -> Subscription:
+        """Read the events of a run after ``seq`` ``after``. Raises ``AppError`` VALIDATION_ERROR if that is ahead."""
+        if after > len(run.log):
+            raise AppError(ErrorCode.VALIDATION_ERROR, "after: is ahead of the last event of the run.")
+        if isinstance(run, Run):
+            run.readers.enter()
+        subscription = run.subscribe(after, self._on_close)
+        self._open[subscription] = None
+        return subscription
+
+    def _on_close(self, subscription: Subscription, may_stay_unread: bool) -> None:  # noqa: FBT001 - as OnClose
+        del self._open[subscription]
+        if isinstance(run := subscription.run, Run):
+            run.readers.leave(may_stay_unread=may_stay_unread)
+            self._registry.release_unread(run)
+        if self._one_closed is not None:
+            self._one_closed.set()
+            self._one_closed = None
+
+    async def wait_for_close(self, deadline: float) -> None:
+        self._one_closed = closed = self._one_closed or asyncio.Event()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                await closed.wait()
+
+    async def wait_all_closed(self, seconds: float) -> None:
+        """Wait as long as readers close within ``seconds``, which are counted in turns as in ``RunRegistry.drain``."""
+        loop, turns = asyncio.get_running_loop(), seconds / TURN_SECONDS
+        while turns > 0 and (count := self._count_at_end()):
+            await self.wait_for_close(loop.time() + TURN_SECONDS)
+            turns -= self._count_at_end() == count
+
+    def _count_at_end(self) -> int:
+        return sum(subscription.run.log.has_ended for subscription in self._open)
 
 
 async def wait_in_turns(tasks: Collection[asyncio.Task[None]], seconds: float) -> None:

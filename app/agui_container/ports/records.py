@@ -124,10 +124,23 @@ class Claim(Struct, frozen=True):
     notes: Sequence[str] = ()
 
 
+class StoreWarning(Struct, frozen=True):
+    """Warning that a store could not read or write a part of a thread, although the operation succeeded.
+
+    Attributes:
+        name: kind of warning, for programs.
+        message: sentence for people, without exception text.
+    """
+
+    name: str
+    message: str
+
+
 class Begun(Struct, frozen=True):
-    """Answer to a claim: the run is now active on the claiming replica."""
+    """Answer to a claim: the run is now active on the claiming replica. ``warnings`` are about its thread."""
 
     run: RunRecord
+    warnings: Sequence[StoreWarning] = ()
 
 
 class Exists(Struct, frozen=True):
@@ -294,18 +307,6 @@ class ThreadDelta(Struct, frozen=True):
     def size(self) -> int:
         """Estimated bytes in memory."""
         return size_of_messages(self.messages) + size_of_notes(self.notes) + len(self.state or b"")
-
-
-class StoreWarning(Struct, frozen=True):
-    """Warning that a store could not read or write a part of a thread, although the operation succeeded.
-
-    Attributes:
-        name: kind of warning, for programs.
-        message: sentence for people, without exception text.
-    """
-
-    name: str
-    message: str
 
 
 def size_of_messages(messages: Collection[StoredMessage]) -> int:

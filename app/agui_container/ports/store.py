@@ -33,7 +33,6 @@ from agui_container.ports.records import (
     RunProgress,
     RunRecord,
     StoredMessage,
-    StoreWarning,
     ThreadDelta,
     ThreadKey,
     ThreadNote,
@@ -281,9 +280,6 @@ class Store(NoteStore, Protocol):
     @property
     def writes_turns(self) -> bool:
         """True if the end of a run is written to a service that outlives the process, although its events are not."""
-
-    def take_warnings(self, thread: ThreadKey) -> Sequence[StoreWarning]:
-        """Return and remove the warnings about a thread. It never waits."""
 
     async def open(self) -> None:
         """Connect, and migrate an older database. Several replicas may do so at the same time."""

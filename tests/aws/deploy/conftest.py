@@ -10,7 +10,6 @@ import pytest
 from moto import mock_aws
 
 from agui_container.aws.deploy.image import find_builder
-from agui_container.cli import deploy
 from agui_container.cli.command_line import main
 from agui_container.settings import Settings
 from tests.aws.deploy.account import Account
@@ -39,7 +38,9 @@ def project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.fixture
 def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Account]]:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
-    monkeypatch.setattr(deploy, "Aws", Account)
+    monkeypatch.setattr("boto3.session.Session.client", Account.client)
+    monkeypatch.setattr("botocore.client.BaseClient._make_api_call", Account.call)
+    monkeypatch.setattr("botocore.waiter.time.sleep", lambda _: None)
     Account.reset()
     with mock_aws():
         yield Account

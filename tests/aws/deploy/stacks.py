@@ -12,11 +12,13 @@ import botocore.session  # type: ignore[import-untyped]
 from botocore.exceptions import ClientError  # type: ignore[import-untyped]
 from botocore.validate import validate_parameters  # type: ignore[import-untyped]
 
-from agui_container.aws.deploy.aws import Response
+from agui_container.aws.deploy.stack import Response
 
 CONTROL = "bedrock-agentcore-control"
 MODEL = botocore.session.get_session().get_service_model("cloudformation")
-PLACE = {"AWS::Partition": "aws", "AWS::Region": "eu-central-1", "AWS::AccountId": "123456789012"}
+PLACE = {"AWS::Partition": "aws", "AWS::Region": "eu-central-1", "AWS::AccountId": "123456789012"} | {
+    "AWS::URLSuffix": "amazonaws.com"
+}
 ORDER = ("Bucket", "BuildRole", "Project", "Memory", "Role", "Runtime")
 UNCHANGED = ("buildspec", "environmentVariables")
 REMOVALS = {
@@ -38,14 +40,18 @@ def refused(code: str, operation: str, message: str = "planted") -> ClientError:
 
 
 class Stacks:
-    """The stacks of an account. A change of ``failing`` fails, and ``is_late`` lets one begin after its answer."""
+    """The stacks of an account, and those that were deleted, by their ids. A change of ``failing`` fails.
+
+    While it ``is_stuck``, a change does not end.
+    """
 
     def __init__(self, call: Call) -> None:
         self._call = call
         self._sets: dict[str, dict[str, Any]] = {}
         self.failing = ""
-        self.is_late = False
+        self.is_stuck = False
         self.stacks: dict[str, dict[str, Any]] = {}
+        self._deleted: dict[str, dict[str, Any]] = {}
 
     def answer(self, operation: str, parameters: Mapping[str, Any]) -> Response:
         validate_parameters(parameters, MODEL.operation_model(operation).input_shape)
@@ -53,14 +59,15 @@ class Stacks:
             found = self._sets[parameters["ChangeSetName"]]
         elif operation == "CreateChangeSet":
             return self._create(parameters)
-        elif parameters["StackName"] not in self.stacks:
-            raise refused("ValidationError", operation, f"Stack with id {parameters['StackName']} does not exist")
         else:
-            found = self.stacks[parameters["StackName"]]
+            named = {stack.get("StackId"): stack for stack in self.stacks.values()} | self.stacks | self._deleted
+            if (name := parameters["StackName"]) not in named:
+                raise refused("ValidationError", operation, f"Stack with id {name} does not exist")
+            found = named[name]
         answers: dict[str, Callable[[dict[str, Any]], Response]] = {
-            "DescribeChangeSet": self._describe_change_set,
+            "DescribeChangeSet": lambda change_set: change_set,
             "DeleteChangeSet": lambda change_set: self._sets.pop(change_set["ChangeSetId"]),
-            "ExecuteChangeSet": self._request,
+            "ExecuteChangeSet": self._execute,
             "DescribeStacks": lambda stack: {"Stacks": [stack]},
             "GetTemplate": lambda stack: {"TemplateBody": json.loads(json.dumps(stack["Template"]))},
             "DescribeStackEvents": lambda stack: {"StackEvents": stack["Events"]},
@@ -75,6 +82,7 @@ class Stacks:
         is_new = found is None or found["StackStatus"] == "REVIEW_IN_PROGRESS"
         assert is_new is (parameters["ChangeSetType"] == "CREATE")
         stack = found or {
+            "StackId": f"arn:aws:cloudformation:eu-central-1:123456789012:stack/{name}/{parameters['ChangeSetName']}",
             "StackStatus": "REVIEW_IN_PROGRESS",
             "Template": {"Resources": {}},
             "Physical": {},
@@ -89,37 +97,28 @@ class Stacks:
         self._sets[identity] = {
             "ChangeSetId": identity,
             "StackName": name,
-            "ExecutionStatus": "AVAILABLE",
+            "IsDeleted": parameters.get("OnStackFailure") == "DELETE",
             "Status": "FAILED" if same else "CREATE_COMPLETE",
             "StatusReason": "The submitted information didn't contain changes." if same else "",
             "Changes": [{"ResourceChange": each} for each in changes],
             "Template": template,
             "Tags": parameters["Tags"],
         }
-        return {"Id": identity}
-
-    def _describe_change_set(self, change_set: dict[str, Any]) -> Response:
-        """Answer, and begin an execution that was asked for before, because AWS answers before it begins."""
-        shown = {**change_set}
-        if change_set.pop("IsRequested", False):
-            self._execute(change_set)
-        return shown
-
-    def _request(self, change_set: dict[str, Any]) -> Response:
-        change_set["IsRequested"] = self.is_late
-        return {} if self.is_late else self._execute(change_set)
+        return {"Id": identity, "StackId": stack["StackId"]}
 
     def _execute(self, change_set: dict[str, Any]) -> Response:
         stack = self.stacks[change_set["StackName"]]
-        change_set["ExecutionStatus"] = "EXECUTE_COMPLETE"
         kind = "CREATE" if stack["StackStatus"] == "REVIEW_IN_PROGRESS" else "UPDATE"
+        if self.is_stuck:
+            stack["StackStatus"] = f"{kind}_IN_PROGRESS"
+            return {}
         begin = {"LogicalResourceId": "x", "ResourceStatus": "", "ResourceStatusReason": "User Initiated"}
         changed = [each["ResourceChange"]["LogicalResourceId"] for each in change_set["Changes"]]
         if self.failing in changed:
             failed = {"ResourceStatus": f"{kind}_FAILED", "ResourceStatusReason": "planted"}
             stack["Events"] = [{"LogicalResourceId": self.failing, **failed}, begin]
-            stack["StackStatus"] = "ROLLBACK_COMPLETE" if kind == "CREATE" else "UPDATE_ROLLBACK_COMPLETE"
-            return {}
+            stack["StackStatus"] = "UPDATE_ROLLBACK_COMPLETE"
+            return self._delete(stack) if change_set["IsDeleted"] else {}
         before, after = stack["Template"]["Resources"], change_set["Template"]["Resources"]
         stack |= {"Tags": change_set["Tags"], "Template": change_set["Template"], "Events": [begin]}
         for name in sorted(before.keys() - after.keys(), key=rank, reverse=True):
@@ -168,6 +167,7 @@ class Stacks:
         for name in sorted(stack["Physical"], key=rank, reverse=True):
             self._remove(resources[name]["Type"], stack["Physical"][name])
         self.stacks = {name: each for name, each in self.stacks.items() if each is not stack}
+        self._deleted[stack["StackId"]] = {**stack, "StackStatus": "DELETE_COMPLETE"}
         return {}
 
     def _resources(self, stack: dict[str, Any]) -> Response:
@@ -223,7 +223,7 @@ def call_parameters(properties: Any) -> Any:  # noqa: ANN401 - any part of a tem
 def differing(before: Any, after: Any, path: str = "/Properties") -> list[str]:  # noqa: ANN401 - properties
     if before == after:
         return []
-    if isinstance(before, dict) and isinstance(after, dict):
+    if isinstance(before, dict) and isinstance(after, dict) and not before.keys() & {"Fn::Sub", "Fn::GetAtt"}:
         names = sorted(before.keys() | after.keys())
         return [each for name in names for each in differing(before.get(name), after.get(name), f"{path}/{name}")]
     return [path]

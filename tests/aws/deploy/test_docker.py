@@ -36,7 +36,7 @@ def test_a_run_that_fails_at_any_command_of_docker_names_it_and_is_mended_by_the
     assert calls[0] == f"login --username AWS --password-stdin {REGISTRY}"
     words = calls[-1].split()
     image = words[words.index("--tag") + 1]
-    account("eu-central-1").push(image)  # as the push of a real Docker does
+    account.push(image)  # as the push of a real Docker does
     [runtime] = runtimes()
     assert runtime["status"] == "READY"
     assert runtime["agentRuntimeArtifact"]["containerConfiguration"]["containerUri"] == image

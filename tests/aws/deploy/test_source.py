@@ -79,23 +79,16 @@ def test_files_that_dockerignore_names_are_left_out(tmp_path: Path, ignored: str
     assert names(source) <= {*FILES, ".dockerignore"}
 
 
-@pytest.mark.parametrize("ignored", ["", "!.env\n!**/.env.*\n!infrastructure"])
-def test_secrets_of_this_machine_and_infrastructure_code_are_in_no_image(tmp_path: Path, ignored: str) -> None:
+@pytest.mark.parametrize("ignored", ["", "!.env\n!**/.env.*"])
+def test_secrets_of_this_machine_are_in_no_image(tmp_path: Path, ignored: str) -> None:
     source = write(tmp_path, **{"agent.py": "x", ".dockerignore": ignored})
     before = source.digest()
     write(tmp_path, **{".env": "KEY=1", "inner__.env": "KEY=1", ".env.production": "KEY=1", ".envrc": "export KEY=1"})
-    write(tmp_path, **{"infrastructure__template.json": "{}", "infrastructure__cdk.out__tree.json": "{}"})
     assert names(source) == {"agent.py", ".dockerignore"}
     assert source.digest() == before
     assert b"KEY=1" not in source.tarred()
 
 
-def test_a_package_of_yours_that_is_called_infrastructure_is_in_the_image(tmp_path: Path) -> None:
-    source = write(tmp_path, infrastructure__database="x")
-    assert names(source) == {"infrastructure/database"}
-
-
-SDK = "from bedrock_agentcore.runtime import AGUIApp\n"
 SERVER = "SERVER"
 
 
@@ -103,13 +96,7 @@ SERVER = "SERVER"
     ("files", "installed"),
     [
         ({"agent.py": ""}, [SERVER]),
-        ({"agent.py": SDK}, [SERVER, "bedrock-agentcore"]),
-        ({"agent.py": SDK, "requirements.txt": "httpx\n"}, ["-r requirements.txt", SERVER, "bedrock-agentcore"]),
-        (
-            {"agent.py": SDK, "requirements.txt": "bedrock-agentcore-starter-toolkit\n# agui-container\n"},
-            ["-r requirements.txt", SERVER, "bedrock-agentcore"],
-        ),
-        ({"agent.py": SDK, "requirements.txt": "bedrock_agentcore>=1.25\n"}, ["-r requirements.txt", SERVER]),
+        ({"agent.py": "", "requirements.txt": "httpx\n# agui-container\n"}, ["-r requirements.txt", SERVER]),
         ({"agent.py": "", "requirements.txt": "./agui_container-1.0-py3-none-any.whl[aws]\n"}, ["-r requirements.txt"]),
         (
             {"agent.py": "", "requirements.txt": "git+https://a.example/agui.git#egg=agui-container"},

@@ -81,7 +81,7 @@ def in_place(value: object) -> object:
         return [in_place(each) for each in value]
     if isinstance(value, dict):
         return in_place(value["Fn::Sub"]) if value.keys() == {"Fn::Sub"} else {k: in_place(v) for k, v in value.items()}
-    known = {"Partition": "aws", "Region": "us-east-1", "AccountId": "123456789012"}
+    known = {"Partition": "aws", "Region": "us-east-1", "AccountId": "123456789012", "URLSuffix": "amazonaws.com"}
     return re.sub(r"\$\{AWS::(\w+)\}", lambda found: known[found[1]], value) if isinstance(value, str) else value
 
 

@@ -1,4 +1,4 @@
-"""Versions and endpoints of a deployment: forward, and back once."""
+"""Versions and endpoints of a deployment: forward, and back to a version that is named."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ def test_the_default_endpoint_goes_back_by_a_new_version_like_the_old_one(
     assert run() == 0
     monkeypatch.setenv("AGUI_MAX_STEPS", "3")
     assert run() == 0
-    assert run("--rollback") == 0
+    assert run("--rollback", "1") == 0
     [runtime] = runtimes()
     assert runtime["agentRuntimeVersion"] == "3"
     assert "AGUI_MAX_STEPS" not in runtime["environmentVariables"]
@@ -29,41 +29,37 @@ def test_the_default_endpoint_goes_back_by_a_new_version_like_the_old_one(
     assert (status["version"], status["versions"], status["status"]) == ("3", [3, 2, 1], "READY")
 
 
-def test_a_first_version_has_none_to_go_back_to(
+def test_what_is_not_deployed_cannot_go_back(
     project: Path, account: type[Account], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("--rollback") == 2
-    assert "does not exist" in capsys.readouterr().err
-    assert run() == 0
-    assert run("--rollback") == 2
-    assert "there is none to go back to" in capsys.readouterr().err
+    assert run("--rollback", "1") == 2
+    assert "stack agui-weather does not exist" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["refused", "response lost"])
-@pytest.mark.parametrize("endpoint", ["prod", "DEFAULT"])
 @pytest.mark.usefixtures("project")
-def test_a_rollback_without_a_version_goes_back_once_however_often_it_is_repeated(
-    account: type[Account],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    endpoint: str,
-    *,
-    is_lost: bool,
+def test_an_endpoint_goes_back_to_the_version_that_is_named_however_often_it_is_asked_for(
+    account: type[Account], monkeypatch: pytest.MonkeyPatch, *, is_lost: bool
 ) -> None:
     for number in range(1, 5):
         monkeypatch.setenv("AGUI_MAX_STEPS", str(number))
-        assert run("--endpoint", endpoint) == 0
+        assert run("--endpoint", "prod") == 0
     account.calls.clear()
     account.fail_at, account.is_lost = 1, is_lost
-    assert run("--endpoint", endpoint, "--rollback") == 2
+    assert run("--endpoint", "prod", "--rollback", "2") == 2
     account.fail_at = 0
-    assert run("--endpoint", endpoint, "--rollback") == (2 if is_lost else 0)
-    account.calls.clear()
-    capsys.readouterr()
-    assert run("--endpoint", endpoint, "--rollback") == 2
-    assert "it has gone back already" in capsys.readouterr().err
-    assert account.calls == []
+    for _ in range(2):
+        assert run("--endpoint", "prod", "--rollback", "2") == 0
+        [runtime] = runtimes()
+        assert version_of(runtime, "prod") == "2"
+        assert runtime["environmentVariables"]["AGUI_MAX_STEPS"] == "4"
+
+
+def test_a_new_version_does_not_move_an_endpoint(
+    project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("--endpoint", "prod") == 0
+    monkeypatch.setenv("AGUI_MAX_STEPS", "3")
+    assert run() == 0
     [runtime] = runtimes()
-    if endpoint == "prod":
-        assert version_of(runtime, "prod") == "3"
-    assert runtime["environmentVariables"]["AGUI_MAX_STEPS"] == ("4" if endpoint == "prod" else "3")
+    assert (runtime["agentRuntimeVersion"], version_of(runtime, "prod")) == ("2", "1")

@@ -1,18 +1,22 @@
 """A service that throttles, fails, stalls or refuses: no run ends by it, it is told, and made up for."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
+from ag_ui.core import CustomEvent, RunAgentInput, RunFinishedEvent
 
-from agui_container.ports.records import Change, StoreWarning
+from agui_container.ports.records import Begun, Change, StoreWarning
 from agui_container.ports.store import Delete, StoreUnavailable
 from agui_container.stores.agentcore import AgentCoreStore
 from agui_container.stores.agentcore.histories import UNREAD, UNWRITTEN
+from agui_container.testing import user_input
 from tests.engine.doubles import WAIT
 from tests.stores.agentcore.conftest import Process
 from tests.stores.agentcore.doubles import ids, turn, turn_messages, user
 from tests.stores.agentcore.server import THROTTLED, Fault, Memory
-from tests.stores.doubles import THREAD, A, claim_run, ending, run
+from tests.stores.agentcore.test_notes import run_in_a_new_process
+from tests.stores.doubles import THREAD, A, begin, claim, claim_run, ending, run
 
 FAULTS = [
     Fault(),
@@ -64,8 +68,9 @@ async def test_a_run_begins_without_a_history_that_cannot_be_read(process: Proce
     await turn(process(), 1)
     store = process()
     service.down = Fault()
-    await claim_run(store, run("r2"), now=1002.0, change=Change([turn_messages(2)[0]], order=["u2"]))
-    assert take_warnings(store) == [UNREAD]
+    begun = await begin(store, claim(run("r2"), now=1002.0), Change([turn_messages(2)[0]], order=["u2"]))
+    assert isinstance(begun, Begun)
+    assert begun.warnings == [UNREAD]
     assert await ids(store) == ["u2"]
     await store.finish(run("r2"), A, [], ending(Change([turn_messages(2)[1]]), 1002.5))
     service.down = None
@@ -76,6 +81,16 @@ async def test_a_run_begins_without_a_history_that_cannot_be_read(process: Proce
     assert take_warnings(store) == []
     shown = [item["conversational"] for item in service.stored_events()[-1]["payload"] if "conversational" in item]
     assert [item["content"]["text"] for item in shown] == ["question 2", "answer 2", "question 3", "answer 3"]
+
+
+async def test_the_client_hears_of_a_history_that_cannot_be_read(service: Memory) -> None:
+    async def agent(input: RunAgentInput) -> AsyncIterator[str]:
+        yield "Hm."
+
+    service.down = Fault()
+    events = await run_in_a_new_process(user_input("hi"), agent)
+    assert [event.name for event in events if isinstance(event, CustomEvent)] == [UNREAD.name]
+    assert isinstance(events[-1], RunFinishedEvent)
 
 
 async def test_outside_a_run_what_cannot_be_read_is_an_error(store: AgentCoreStore, service: Memory) -> None:
@@ -92,7 +107,7 @@ async def test_a_service_that_stalls_is_not_waited_for(process: Process, service
     store = process(call_seconds=0.2)
     stalled = service.down = Fault(hold=True)
     await turn(store)
-    assert {lapse.name for lapse in take_warnings(store)} == {UNREAD.name, UNWRITTEN.name}
+    assert take_warnings(store) == [UNWRITTEN]
     service.down = None
     stalled.release.set()
     await turn(process(), 2)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from agui_container.aws.deploy.environment import MEMORY_STORE
 from agui_container.aws.deploy.options import DeployOptions
@@ -38,8 +38,9 @@ THERE = AwsPlace("${AWS::Partition}", "${AWS::Region}", "${AWS::AccountId}")
 NEWEST_VERSION = {"Fn::GetAtt": ["Runtime", "AgentRuntimeVersion"]}
 ENDPOINT_TYPE = "AWS::BedrockAgentCore::RuntimeEndpoint"
 IMAGE_PARAMETER = {"ImageUri": {"Type": "String", "Description": "URI of the image in ECR (agui deploy --push)."}}
-REGISTRY = re.compile(r"(?P<account>\d{12})\.dkr[.-]ecr\.(?P<region>[a-z0-9-]+)\.")
-"""Begin of the URI of an image in ECR, which may be in another account or region."""
+REGISTRY = "${AWS::AccountId}.dkr.ecr.${AWS::Region}.${AWS::URLSuffix}"
+IMAGE = re.compile(r"(?P<account>\d{12})\.dkr[.-]ecr\.(?P<region>[a-z0-9-]+)\.[^/]+/(?P<repository>[^:@]+)")
+"""URI of an image in ECR, which may be in another account or region."""
 
 SOURCE_KEY = "source/image.tar"
 BUILD_COMMANDS = [
@@ -53,7 +54,6 @@ BUILDSPEC = {"version": 0.2, "phases": {"build": {"commands": BUILD_COMMANDS}}}
 class Deployment(Struct, frozen=True):
     """A deployment as it should be. ``image_tag`` is that of the image that is built."""
 
-    place: AwsPlace
     options: DeployOptions
     settings: Settings
     environment: Mapping[str, str]
@@ -74,13 +74,30 @@ class Deployment(Struct, frozen=True):
         return f"{self.slug}-build"
 
     @property
-    def repository(self) -> str:
-        named = self.options.image.partition("/")[2]
-        return re.split(r"[:@]", named)[0] if named else self.slug
+    def image(self) -> object:
+        """URI of the image, in which CloudFormation fills in the registry of the account."""
+        return self.options.image or {"Fn::Sub": f"{REGISTRY}/{self.slug}:{self.image_tag}"}
 
     @property
-    def image(self) -> str:
-        return self.options.image or f"{self.place.registry}/{self.repository}:{self.image_tag}"
+    def repository_request(self) -> dict[str, object]:
+        """Parameters that make the repository. A tag is never moved, so a version keeps its image."""
+        return {
+            "repositoryName": self.slug,
+            "imageTagMutability": "IMMUTABLE",
+            "imageScanningConfiguration": {"scanOnPush": True},
+            "tags": self.tags,
+        }
+
+    def change_set_request(self, template: Template, *, exists: bool) -> dict[str, Any]:
+        """Return the parameters of a change set, with the template as it is. AWS deletes a new stack that fails."""
+        return {
+            "StackName": self.slug,
+            "ChangeSetType": "UPDATE" if exists else "CREATE",
+            "Capabilities": ["CAPABILITY_IAM"],
+            "Tags": self.tags,
+            "TemplateBody": template,
+            **({} if exists else {"OnStackFailure": "DELETE"}),
+        }
 
     @property
     def tags(self) -> list[dict[str, str]]:
@@ -105,9 +122,10 @@ class Deployment(Struct, frozen=True):
 
     def _runtime_role(self) -> Template:
         # A ${…} in the policy of the user is a variable of IAM, so it stays.
-        options, found = self.options, REGISTRY.match(self.options.image)
-        place = structs.replace(THERE, **found.groupdict()) if found else THERE
-        repository = place.arn("ecr", f"repository/{self.repository}")
+        options, place, repository = self.options, THERE, self.slug
+        if found := IMAGE.match(options.image):
+            place, repository = AwsPlace(THERE.partition, found["region"], found["account"]), found["repository"]
+        repository = place.arn("ecr", f"repository/{repository}")
         policies = {"runtime": _substituted(runtime_policy(THERE, repository, self.settings, options))}
         if options.policy:
             policies["own"] = read_policy(options.policy)

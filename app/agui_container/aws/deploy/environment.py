@@ -20,13 +20,9 @@ LISTENING = ("host", "port")
 JSON_LISTS = ("console_suggestions",)
 """Lists that are JSON in a variable. The others have commas between their texts."""
 
-MAX_BYTES = 4_096
-MAX_BYTES_V2 = 2_560
-"""Bytes of names and values that AgentCore takes, and that version 2 of its platform takes."""
-
 
 def make_environment(settings: Settings, origins: Mapping[str, str], options: DeployOptions) -> dict[str, str]:
-    """Return the variables. ``origins`` has the place of each setting. Raises ``SettingsError`` for too many bytes."""
+    """Return the variables. ``origins`` has the place of each setting."""
     left_out = {*options.leave_in_image, *options.secrets}
     named = [name for name, origin in origins.items() if origin != "default" and name not in left_out]
     variables = {
@@ -36,7 +32,6 @@ def make_environment(settings: Settings, origins: Mapping[str, str], options: De
     variables.setdefault(variable_of("error_status"), "stream")
     variables |= {variable_of(name): arn for name, arn in options.secrets.items()}
     variables |= options.environment
-    _check_size(variables, MAX_BYTES_V2 if options.platform_version == "V2" else MAX_BYTES)
     return dict(sorted(variables.items()))
 
 
@@ -58,14 +53,3 @@ def _text_of(name: str, value: object) -> str:
         case tuple():
             return json.dumps(value, ensure_ascii=False) if name in JSON_LISTS else ",".join(value)
     return str(value)
-
-
-def _check_size(variables: Mapping[str, str], limit: int) -> None:
-    sizes = {name: len(f"{name}{value}".encode()) for name, value in variables.items()}
-    total = sum(sizes.values())
-    if total > limit:
-        longest = max(sizes, key=lambda name: sizes[name])
-        raise SettingsError(
-            f"the variables of the container have {total:,} bytes, and AgentCore takes {limit:,}. {longest} has "
-            f"{sizes[longest]:,}. Settings of agui.toml that the image has may stay there: [deploy] leave_in_image."
-        )

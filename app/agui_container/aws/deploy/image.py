@@ -9,16 +9,26 @@ import subprocess
 from functools import cache
 
 import jmespath  # type: ignore[import-untyped]
+from boto3.session import Session  # type: ignore[import-untyped]
+from botocore.exceptions import WaiterError  # type: ignore[import-untyped]
+from botocore.waiter import WaiterModel, create_waiter_with_client  # type: ignore[import-untyped]
 
-from agui_container.aws.deploy.aws import Aws
 from agui_container.aws.deploy.deployment import SOURCE_KEY, Deployment
 from agui_container.aws.deploy.source import SourceFolder
-from agui_container.aws.deploy.stack import DeployRefused, Stack, Waiter, check_owner
+from agui_container.aws.deploy.stack import WAIT, DeployRefused, Report, Response, Stack, check_owner
 
 PLATFORM = "linux/arm64"
 """AgentCore runs no other one."""
 
 STANDARD_ERROR = 2
+END = {"matcher": "path", "argument": "builds[0].buildStatus != 'IN_PROGRESS'", "expected": True, "state": "success"}
+END_OF_BUILD = {
+    "operation": "BatchGetBuilds",
+    "delay": WAIT["Delay"],
+    "maxAttempts": WAIT["MaxAttempts"],
+    "acceptors": [END],
+}
+"""A waiter, because botocore has none for builds."""
 
 
 @cache
@@ -35,89 +45,89 @@ def find_builder() -> str:
 class ImageBuild:
     """The image of a deployment, and its repository. The stack has the project of CodeBuild."""
 
-    def __init__(self, aws: Aws, wanted: Deployment, stack: Stack, waiter: Waiter) -> None:
-        self._aws = aws
+    def __init__(self, session: Session, wanted: Deployment, stack: Stack, report: Report) -> None:
+        self._session = session
+        self._ecr = session.client("ecr")
         self._wanted = wanted
         self._stack = stack
-        self._waiter = waiter
+        self._report = report
 
-    def has_repository(self) -> bool:
-        """Return True if there is the repository. Raises ``DeployRefused`` if somebody else made it."""
-        name = self._wanted.repository
-        found = self._aws.find("ecr", "DescribeRepositories", {"repositoryNames": [name]})
-        if found:
-            named = {"resourceArn": found["repositories"][0]["repositoryArn"]}
-            tags = self._aws.call("ecr", "ListTagsForResource", named)["tags"]
-            check_owner(f"repository {name}", tags, self._wanted.name)
-        return found is not None
+    def find_repository(self) -> Response | None:
+        """Return the repository, or None if there is none. Raises ``DeployRefused`` if somebody else made it."""
+        name = self._wanted.slug
+        try:
+            [found] = self._ecr.describe_repositories(repositoryNames=[name])["repositories"]
+        except self._ecr.exceptions.RepositoryNotFoundException:
+            return None
+        tags = self._ecr.list_tags_for_resource(resourceArn=found["repositoryArn"])["tags"]
+        check_owner(f"repository {name}", tags, self._wanted.name)
+        return dict(found)
 
     def exists(self) -> bool:
-        wanted = self._wanted
-        image = {"repositoryName": wanted.repository, "imageIds": [{"imageTag": wanted.image_tag}]}
-        return self._aws.find("ecr", "DescribeImages", image) is not None
-
-    def repository_request(self) -> dict[str, object]:
-        """Return the parameters that make the repository. A tag is never moved, so a version keeps its image."""
-        return {
-            "repositoryName": self._wanted.repository,
-            "imageTagMutability": "IMMUTABLE",
-            "imageScanningConfiguration": {"scanOnPush": True},
-            "tags": self._wanted.tags,
-        }
+        errors = self._ecr.exceptions
+        try:
+            self._ecr.describe_images(repositoryName=self._wanted.slug, imageIds=[{"imageTag": self._wanted.image_tag}])
+        except (errors.RepositoryNotFoundException, errors.ImageNotFoundException):
+            return False
+        return True
 
     def plan(self) -> list[str]:
-        missing = [] if self.has_repository() else [f"+ make repository {self._wanted.repository}"]
-        return missing if not missing and self.exists() else [*missing, f"+ build and push {self._wanted.image}"]
+        missing = [] if self.find_repository() else [f"+ make repository {self._wanted.slug}"]
+        is_built = not missing and self.exists()
+        return missing if is_built else [*missing, f"+ build and push {self._wanted.slug}:{self._wanted.image_tag}"]
 
-    def make(self, source: SourceFolder, builder: str) -> None:
-        """Make the repository and the image, where they are missing. Raises ``DeployRefused``."""
-        if not self.has_repository():
-            self._waiter.report(f"make repository {self._wanted.repository}")
-            self._aws.call("ecr", "CreateRepository", self.repository_request())
+    def make(self, source: SourceFolder, builder: str) -> str:
+        """Make the repository and the image, where they are missing. Return its URI. Raises ``DeployRefused``."""
+        repository = self.find_repository()
+        if repository is None:
+            self._report(f"make repository {self._wanted.slug}")
+            repository = self._ecr.create_repository(**self._wanted.repository_request)["repository"]
+        uri = f"{repository['repositoryUri']}:{self._wanted.image_tag}"
         if not self.exists():
-            (self._build_here if builder == "docker" else self._build_in_aws)(source)
+            (self._build_here if builder == "docker" else self._build_in_aws)(source, uri)
+        return uri
 
     def delete_repository(self) -> None:
-        self._waiter.report(f"delete repository {self._wanted.repository}")
-        self._aws.call("ecr", "DeleteRepository", {"repositoryName": self._wanted.repository, "force": True})
+        self._report(f"delete repository {self._wanted.slug}")
+        self._ecr.delete_repository(repositoryName=self._wanted.slug, force=True)
 
-    def _build_here(self, source: SourceFolder) -> None:
-        wanted = self._wanted
-        data = self._aws.call("ecr", "GetAuthorizationToken", {})["authorizationData"]
-        password = base64.b64decode(data[0]["authorizationToken"]).partition(b":")[2]
-        self._docker(password, "login", "--username", "AWS", "--password-stdin", wanted.place.registry)
-        self._waiter.report(f"build and push {wanted.image}")
-        options = ("--platform", PLATFORM, "--provenance=false", "--tag", wanted.image, "--push", "-")
+    def _build_here(self, source: SourceFolder, uri: str) -> None:
+        [data] = self._ecr.get_authorization_token()["authorizationData"]
+        password = base64.b64decode(data["authorizationToken"]).partition(b":")[2]
+        self._docker(password, "login", "--username", "AWS", "--password-stdin", uri.partition("/")[0])
+        self._report(f"build and push {uri}")
+        options = ("--platform", PLATFORM, "--provenance=false", "--tag", uri, "--push", "-")
         self._docker(source.tarred(), "buildx", "build", *options)
 
     def _docker(self, given: bytes, *arguments: str) -> None:
         """Run Docker, which prints on standard error. Raises ``DeployRefused``."""
         command = ("docker", *arguments)
         try:
-            done = subprocess.run(command, input=given, stdout=STANDARD_ERROR, check=False)  # noqa: S603 - see find_builder
+            subprocess.run(command, input=given, stdout=STANDARD_ERROR, check=True)  # noqa: S603 - see find_builder
         except OSError as error:
             raise DeployRefused(f"cannot run docker: {error}") from None
-        if done.returncode:
-            raise DeployRefused(f"the command `{shlex.join(command)}` ended with status {done.returncode}.")
+        except subprocess.CalledProcessError as error:
+            raise DeployRefused(f"the command `{shlex.join(command)}` ended with status {error.returncode}.") from None
 
-    def _build_in_aws(self, source: SourceFolder) -> None:
-        wanted, call = self._wanted, self._aws.call
+    def _build_in_aws(self, source: SourceFolder, uri: str) -> None:
         bucket = self._bucket()
-        self._waiter.report(f"build and push {wanted.image}")
-        call("s3", "PutObject", {"Bucket": bucket, "Key": SOURCE_KEY, "Body": source.tarred()})
-        variables = {"IMAGE": wanted.image, "SOURCE": f"s3://{bucket}/{SOURCE_KEY}"}
+        self._report(f"build and push {uri}")
+        self._session.client("s3").put_object(Bucket=bucket, Key=SOURCE_KEY, Body=source.tarred())
+        variables = {"IMAGE": uri, "SOURCE": f"s3://{bucket}/{SOURCE_KEY}"}
         overrides = [{"name": name, "value": value, "type": "PLAINTEXT"} for name, value in variables.items()]
-        started = {"projectName": wanted.project, "environmentVariablesOverride": overrides}
-        named = {"ids": [call("codebuild", "StartBuild", started)["build"]["id"]]}
-
-        def read() -> str:
-            return str(call("codebuild", "BatchGetBuilds", named)["builds"][0]["buildStatus"])
-
-        if (status := self._waiter.settle("the build", read)) != "SUCCEEDED":
-            build = call("codebuild", "BatchGetBuilds", named)["builds"][0]
+        builds = self._session.client("codebuild")
+        started = builds.start_build(projectName=self._wanted.project, environmentVariablesOverride=overrides)
+        named = {"ids": [started["build"]["id"]]}
+        try:
+            model = WaiterModel({"version": 2, "waiters": {"Build": END_OF_BUILD}})
+            create_waiter_with_client("Build", model, builds).wait(**named)
+        except WaiterError:
+            raise DeployRefused(f"cannot build {uri}: the build is not finished after half an hour.") from None
+        [build] = builds.batch_get_builds(**named)["builds"]
+        if build["buildStatus"] != "SUCCEEDED":
             messages = " ".join(jmespath.search("phases[].contexts[].message", build) or ())
             reason = messages or build.get("logs", {}).get("deepLink", "AWS gives no reason")
-            raise DeployRefused(f"cannot build {wanted.image}: {status}: {reason}")
+            raise DeployRefused(f"cannot build {uri}: {build['buildStatus']}: {reason}")
 
     def _bucket(self) -> str:
         """Return the bucket of the stack. A stack without a project gets one first, and keeps all that it has."""

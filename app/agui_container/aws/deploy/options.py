@@ -1,6 +1,6 @@
 """The table ``[deploy]`` of ``agui.toml``: what a deployment has besides the settings of the server.
 
-Source of the limits: ``CreateAgentRuntime`` of bedrock-agentcore-control.
+Rule: what CloudFormation checks itself, such as the form of an id, is left to it.
 """
 
 import re
@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from agui_container.aws.platform.headers import check_allowlist
 from agui_container.secret_references import PATTERN
 from agui_container.settings import Settings, SettingsError
 from agui_container.settings_sources import read_deploy_table
@@ -21,8 +20,6 @@ NAME = r"^[a-zA-Z][a-zA-Z0-9_]{0,39}$"
 
 Name = Annotated[str, Meta(pattern=NAME)]
 Seconds = Annotated[int, Meta(ge=60, le=28_800)]
-Subnet = Annotated[str, Meta(pattern=r"^subnet-[0-9a-zA-Z]{8,17}$")]
-SecurityGroup = Annotated[str, Meta(pattern=r"^sg-[0-9a-zA-Z]{8,17}$")]
 Variable = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
 
 
@@ -42,8 +39,8 @@ class DeployOptions(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     idle_timeout: Seconds = 900
     max_lifetime: Seconds = 28_800
     memory_days: Annotated[int, Meta(ge=3, le=365)] | None = None
-    subnets: Annotated[tuple[Subnet, ...], Meta(max_length=16)] = ()
-    security_groups: Annotated[tuple[SecurityGroup, ...], Meta(max_length=16)] = ()
+    subnets: tuple[str, ...] = ()
+    security_groups: tuple[str, ...] = ()
     environment: dict[Variable, str] = {}
     secrets: dict[str, Annotated[str, Meta(pattern=f"^{PATTERN}$")]] = {}
     leave_in_image: tuple[str, ...] = ()
@@ -65,12 +62,6 @@ def read_options(config: Path | None, overrides: Mapping[str, object]) -> Deploy
 def _check(options: DeployOptions) -> None:
     if bool(options.subnets) is not bool(options.security_groups):
         raise SettingsError("[deploy]: subnets and security_groups belong together. Name both, or none.")
-    if options.max_lifetime < options.idle_timeout:
-        raise SettingsError("[deploy] max_lifetime: must not be less than idle_timeout.")
-    try:
-        check_allowlist(options.headers)
-    except ValueError as error:
-        raise SettingsError(f"[deploy] headers: {error}.") from None
     for name in (*options.secrets, *options.leave_in_image):
         if name not in Settings.model_fields:
             raise SettingsError(f"[deploy]: {name} is not a setting of this version.")

@@ -44,12 +44,6 @@ class AwsPlace(Struct, frozen=True):
         """Return the ARN of a resource that a setting names by its id, or by its ARN."""
         return name if name.startswith("arn:") else self.arn(service, f"{kind}/{name}")
 
-    @property
-    def registry(self) -> str:
-        """Host of the account's registry of images."""
-        suffix = "amazonaws.com.cn" if self.partition == "aws-cn" else "amazonaws.com"
-        return f"{self.account}.dkr.ecr.{self.region}.{suffix}"
-
 
 def policy(statements: Sequence[Statement]) -> Policy:
     return {"Version": "2012-10-17", "Statement": list(statements)}

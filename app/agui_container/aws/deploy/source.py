@@ -5,25 +5,20 @@ Rule: the digest is the tag of the image, so an image is built once for the same
 
 import hashlib
 import io
+import os
 import posixpath
-import re
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
-from pathspec import PathSpec, Pattern
+from pathspec import PathSpec
 
 from agui_container.aws.deploy.requirements import REQUIREMENTS, check_requirements, installations, is_required
 from agui_container.aws.deploy.wheels import SERVER, find_wheel
 
-NEVER = (".git", ".venv", ".agui", "**/__pycache__", "**/.env", "**/.env.*", "**/.envrc")
-"""Patterns of files that are in no image, besides those of ``.dockerignore``: secrets, and what no server reads."""
-
-EMITTED = "infrastructure"
-"""Folder of the template of CloudFormation. It is in no image if it has ``TEMPLATE``."""
-
-TEMPLATE = "template.json"
+NEVER = ("/.git", "/.venv", "/.agui", "__pycache__", ".env", ".env.*", ".envrc")
+"""Patterns of Git for files that are in no image, whatever ``.dockerignore`` has: secrets, what no server reads."""
 
 DOCKERFILE = """FROM public.ecr.aws/docker/library/python:3.12-slim-bookworm
 WORKDIR /app
@@ -35,8 +30,6 @@ EXPOSE 8080
 CMD ["agui", "serve"]
 """
 """For a folder without one."""
-
-AWS_SDK = re.compile(rb"^\s*(?:from|import)\s+bedrock_agentcore\b", re.MULTILINE)
 
 
 class SourceFolder(Struct, frozen=True):
@@ -64,7 +57,7 @@ class SourceFolder(Struct, frozen=True):
 
     def _text_of(self, name: str) -> str:
         file = self.path / name
-        return file.read_text(encoding="utf-8") if file.is_file() else ""
+        return file.read_text(encoding="utf-8-sig") if file.is_file() else ""
 
     @property
     def _needs_wheel(self) -> bool:
@@ -75,38 +68,28 @@ class SourceFolder(Struct, frozen=True):
             yield f"-r {REQUIREMENTS}"
         if self._needs_wheel:
             yield f"'./{find_wheel(SERVER).path}[all]'"
-        code = (self.path / name for name in self.files() if name.suffix == ".py")
-        is_named = is_required("bedrock-agentcore", self._requirements)
-        if not is_named and any(AWS_SDK.search(file.read_bytes()) for file in code):
-            yield "bedrock-agentcore"
 
-    def files(self) -> Iterator[Path]:
-        """Yield the files of the image's context, relative to the folder, in order."""
-        yield from sorted(self._walk(self.path, self._ignores()))
+    def files(self) -> list[Path]:
+        """Return the files of the image's context, relative to the folder, in order."""
+        return sorted(self._walk())
 
-    def _walk(self, folder: Path, ignores: Sequence[Pattern]) -> Iterator[Path]:
-        has_exceptions = any(not pattern.include for pattern in ignores)
-        for path in folder.iterdir():
-            name = path.relative_to(self.path)
-            hidden = _is_ignored(name, ignores)
-            if path.is_dir() and not path.is_symlink() and (not hidden or has_exceptions):
-                yield from self._walk(path, ignores)
-            elif path.is_file() and not hidden:
-                yield name
-
-    def _ignores(self) -> Sequence[Pattern]:
-        file = self.path / ".dockerignore"
-        text = file.read_text(encoding="utf-8-sig") if file.is_file() else ""
-        never = (*NEVER, EMITTED) if (self.path / EMITTED / TEMPLATE).is_file() else NEVER
-        return PathSpec.from_lines("gitignore", [*_git_patterns(text), *_git_patterns("\n".join(never))]).patterns
+    def _walk(self) -> Iterator[Path]:
+        ignored = PathSpec.from_lines("gitignore", _git_patterns(self._text_of(".dockerignore")))
+        never = PathSpec.from_lines("gitignore", NEVER)
+        has_exceptions = any(pattern.include is False for pattern in ignored.patterns)
+        skipped = never if has_exceptions else ignored + never
+        for folder, folders, names in os.walk(self.path):
+            here = Path(folder).relative_to(self.path)
+            folders[:] = [each for each in folders if not skipped.match_file(here / each)]
+            for name in (here / each for each in names):
+                if (self.path / name).is_file() and not (ignored + never).match_file(name):
+                    yield name
 
     def digest(self) -> str:
-        found = hashlib.sha256()
-        for name, mode, content in self._context():
-            found.update(f"\0{name}\0{mode}\0{len(content)}\0".encode() + content)
-        return found.hexdigest()[:16]
+        return hashlib.sha256(self.tarred()).hexdigest()[:16]
 
     def tarred(self) -> bytes:
+        """Return the context as an archive, which is the same for the same files."""
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w") as archive:
             for name, mode, content in self._context():
@@ -130,20 +113,11 @@ class SourceFolder(Struct, frozen=True):
         return 0o755 if (self.path / name).stat().st_mode & 0o100 else 0o644
 
 
-def _is_ignored(name: Path, ignores: Sequence[Pattern]) -> bool:
-    # The last pattern that fits the file, or a folder above it, decides.
-    paths = [each.as_posix() for each in (name, *name.parents[:-1])]
-    for pattern in reversed(ignores):
-        if any(pattern.match_file(path) for path in paths):
-            return bool(pattern.include)
-    return False
-
-
 def _git_patterns(text: str) -> Iterator[str]:
     """Yield the patterns of a ``.dockerignore`` as Git writes them.
 
-    Docker has each pattern begin at the folder, trims it, and cleans it of ``.``, ``..`` and repeated slashes. Only a
-    ``#`` at the beginning of a line is a comment.
+    Docker has each pattern begin at the folder, trims it, and cleans it of ``.``, ``..`` and repeated slashes. What
+    fits a folder fits all that is in it. Only a ``#`` at the beginning of a line is a comment.
     """
     for line in text.splitlines():
         pattern = line.strip()
@@ -151,3 +125,4 @@ def _git_patterns(text: str) -> Iterator[str]:
         cleaned = posixpath.normpath(pattern.removeprefix("!").strip() or ".").lstrip("/")
         if not line.startswith("#") and cleaned not in ("", "."):
             yield f"{sign}/{cleaned}"
+            yield f"{sign}/{cleaned}/**"

@@ -5,23 +5,23 @@ what it waits for, and has an end.
 """
 
 import json
-import time
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from uuid import uuid4
 
-from agui_container.aws.deploy.aws import Aws, Response
+import jmespath  # type: ignore[import-untyped]
+from boto3.session import Session  # type: ignore[import-untyped]
+from botocore.exceptions import ClientError, WaiterError  # type: ignore[import-untyped]
+
 from agui_container.aws.deploy.deployment import OWNER_TAG, Deployment, Template
 
-POLL_SECONDS = 5.0
-WAIT_SECONDS = 1_800.0
-"""Seconds of pauses until a wait is given up. A build may take half an hour, a stack some minutes."""
-
-BROKEN = ("CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED")
-"""States of a stack that no update mends."""
+WAIT: Mapping[str, int] = {"Delay": 5, "MaxAttempts": 360}
+"""Bound of a wait in botocore's terms: half an hour. A build may take that long, a stack some minutes."""
 
 NO_CHANGES = ("didn't contain changes", "No updates are to be performed")
 
+Response = dict[str, Any]
 Report = Callable[[str], object]
 
 
@@ -29,153 +29,109 @@ class DeployRefused(Exception):
     """What exists does not allow the request, or AWS could not fulfil it. The message is the line to show."""
 
 
-class Waiter:
-    """Reports what happens, and waits until nothing is in progress. ``pause`` waits for some seconds."""
-
-    def __init__(self, report: Report, pause: Callable[[float], None] = time.sleep) -> None:
-        self.report = report
-        self._pause = pause
-
-    def settle(self, subject: str, read: Callable[[], str]) -> str:
-        """Return a status once nothing is in progress. Raises ``DeployRefused`` if there is no end."""
-        left, last = WAIT_SECONDS, ""
-        while (status := read()).endswith(("IN_PROGRESS", "PENDING")):
-            if status != last:
-                self.report(f"waiting for {subject}, which is {status}")
-            if left <= 0:
-                raise DeployRefused(f"{subject} is {status}, with no end within {WAIT_SECONDS / 60:g} minutes.")
-            left, last = left - POLL_SECONDS, status
-            self._pause(POLL_SECONDS)
-        return status
+def open_session(region: str) -> Session:
+    """Return boto3's session in a region, or in that of the environment or the profile."""
+    return Session(region_name=region or os.environ.get("AWS_REGION"))  # which boto3 does not read
 
 
 class Stack:
-    def __init__(self, aws: Aws, wanted: Deployment, waiter: Waiter) -> None:
-        self._aws = aws
+    def __init__(self, session: Session, wanted: Deployment, report: Report) -> None:
+        self._client = session.client("cloudformation")
         self._wanted = wanted
-        self._waiter = waiter
+        self._report = report
+
+    def find(self) -> Response | None:
+        """Return the stack, or None if there is none. Raises ``DeployRefused`` for a stack of others."""
+        try:
+            [stack] = self._client.describe_stacks(StackName=self._wanted.slug)["Stacks"]
+        except ClientError as error:
+            if "does not exist" in str(error):  # CloudFormation has no code for it
+                return None
+            raise
+        if stack["StackStatus"] == "REVIEW_IN_PROGRESS":  # only reviewed, so it has no resources
+            return None
+        check_owner(f"stack {self._wanted.slug}", stack.get("Tags", []), self._wanted.name)
+        return dict(stack)
 
     def template(self) -> Template | None:
-        """Return the template of the stack, or None if there is no stack that can be updated.
-
-        Waits until no change is in progress. Raises ``DeployRefused`` for a stack of others.
-        """
-        if self._find() in (None, *BROKEN):
+        if self.find() is None:
             return None
-        found: Template = self._call("GetTemplate", StackName=self._wanted.slug)["TemplateBody"]
-        return found
+        return dict(self._client.get_template(StackName=self._wanted.slug)["TemplateBody"])
 
     def resources(self) -> list[Response]:
-        if self._find() is None:
+        if self.find() is None:
             return []
-        listed = self._call("DescribeStackResources", StackName=self._wanted.slug)["StackResources"]
+        listed = self._client.describe_stack_resources(StackName=self._wanted.slug)["StackResources"]
         return [each for each in listed if each["ResourceStatus"] != "DELETE_COMPLETE"]
-
-    def request(self, template: Template, *, exists: bool) -> dict[str, Any]:
-        """Return the parameters of a change set, with the template as JSON."""
-        return {
-            "StackName": self._wanted.slug,
-            "ChangeSetType": "UPDATE" if exists else "CREATE",
-            "Capabilities": ["CAPABILITY_IAM"],
-            "Tags": self._wanted.tags,
-            "TemplateBody": template,
-        }
 
     def plan(self, template: Template) -> Iterator[str]:
         """Yield what would change, in words. AWS makes a change set for that, which is deleted again."""
-        if self._find() in (None, *BROKEN):
+        if self.find() is None:
             yield from (f"+ make {each['Type']} {name}" for name, each in template["Resources"].items())
         elif change_set := self._change_set(template, exists=True):
-            self._call("DeleteChangeSet", ChangeSetName=change_set["ChangeSetId"])
-            yield from (_line_of(change["ResourceChange"]) for change in change_set["Changes"])
+            named = {"ChangeSetName": change_set["Id"]}
+            pages = self._client.get_paginator("describe_change_set").paginate(**named, IncludePropertyValues=True)
+            yield from map(_line_of, pages.search("Changes[].ResourceChange"))
+            self._client.delete_change_set(**named)
 
     def apply(self, template: Template) -> bool:
         """Make the stack, or change it. Returns False if nothing differs. Raises ``DeployRefused``."""
-        status = self._find()
-        if status in BROKEN:
-            self.delete()
-        exists = status not in (None, *BROKEN)
+        exists = self.find() is not None
         change_set = self._change_set(template, exists=exists)
         if change_set is None:
             return False
-        purpose = f"{'change' if exists else 'make'} stack {self._wanted.slug}"
-        named = {"ChangeSetName": change_set["ChangeSetId"]}
-        self._waiter.report(purpose)
-        self._call("ExecuteChangeSet", **named)
-
-        def read() -> str:  # the stack keeps its old status until the execution has begun
-            found = self._aws.find("cloudformation", "DescribeChangeSet", named) or {"ExecutionStatus": "OBSOLETE"}
-            return str(found["ExecutionStatus"]).replace("AVAILABLE", "EXECUTE_PENDING")
-
-        self._waiter.settle(f"the change set of stack {self._wanted.slug}", read)
-        self._check(purpose, self._find(), "CREATE_COMPLETE", "UPDATE_COMPLETE")
+        self._client.execute_change_set(ChangeSetName=change_set["Id"])
+        verb, waiter = ("change", "stack_update_complete") if exists else ("make", "stack_create_complete")
+        self._wait(verb, waiter, change_set["StackId"])
         return True
 
     def delete(self) -> None:
-        purpose = f"delete stack {self._wanted.slug}"
-        self._waiter.report(purpose)
-        self._call("DeleteStack", StackName=self._wanted.slug)
+        """Delete the stack, if there is one. Raises ``DeployRefused``."""
+        if stack := self.find():
+            self._client.delete_stack(StackName=stack["StackId"])
+            self._wait("delete", "stack_delete_complete", stack["StackId"])
 
-        def read() -> str:  # the stack keeps its old status until the deletion has begun
-            status = self._status()
-            return status if status.startswith("DELETE_") else "DELETE_PENDING"
-
-        self._check(purpose, self._waiter.settle(f"stack {self._wanted.slug}", read), "DELETE_COMPLETE")
-
-    def _check(self, purpose: str, status: str | None, *expected: str) -> None:
-        if status not in expected:
-            raise DeployRefused(f"cannot {purpose}: {status}: {self._cause() or 'AWS gives no reason'}")
+    def _wait(self, verb: str, waiter: str, stack_id: str) -> None:
+        """Wait for the end of a change. Raises ``DeployRefused``."""
+        purpose = f"{verb} stack {self._wanted.slug}"
+        self._report(purpose)
+        try:
+            self._client.get_waiter(waiter).wait(StackName=stack_id, WaiterConfig=WAIT)
+        except WaiterError as error:
+            status = jmespath.search("Stacks[0].StackStatus", error.last_response) or str(error)
+            cause = "is not finished after half an hour" if status.endswith("IN_PROGRESS") else self._cause(stack_id)
+            raise DeployRefused(f"cannot {purpose}: {status}: {cause}") from None
 
     def _change_set(self, template: Template, *, exists: bool) -> Response | None:
         """Return a change set that may be executed, or None if nothing differs."""
         body = json.dumps(template, ensure_ascii=False, separators=(",", ":"))
-        request = {**self.request(template, exists=exists), "TemplateBody": body, "ChangeSetName": f"agui-{uuid4()}"}
-        made = self._call("CreateChangeSet", **request)["Id"]
-        found: Response = {}
+        request = {
+            **self._wanted.change_set_request(template, exists=exists),
+            "TemplateBody": body,
+            "ChangeSetName": f"agui-{uuid4()}",
+        }
+        made: Response = self._client.create_change_set(**request)
+        named = {"ChangeSetName": made["Id"]}
+        try:
+            self._client.get_waiter("change_set_create_complete").wait(**named, WaiterConfig=WAIT)
+        except WaiterError as error:
+            self._client.delete_change_set(**named)
+            reason = error.last_response.get("StatusReason") or str(error)
+            if any(text in reason for text in NO_CHANGES):
+                return None
+            raise DeployRefused(f"cannot change stack {self._wanted.slug}: {reason}") from None
+        return made
 
-        def read() -> str:
-            found.update(self._call("DescribeChangeSet", ChangeSetName=made, IncludePropertyValues=True))
-            return str(found["Status"])
-
-        if self._waiter.settle(f"the change set of stack {self._wanted.slug}", read) != "FAILED":
-            return found
-        self._call("DeleteChangeSet", ChangeSetName=made)
-        reason = found.get("StatusReason", "")
-        if any(text in reason for text in NO_CHANGES):
-            return None
-        raise DeployRefused(f"cannot change stack {self._wanted.slug}: {reason}")
-
-    def _cause(self) -> str:
+    def _cause(self, stack_id: str) -> str:
         """Return the first failure since the last request. The newest event comes first."""
-        cause = ""
-        for event in self._call("DescribeStackEvents", StackName=self._wanted.slug)["StackEvents"]:
+        cause = "AWS gives no reason"
+        for event in self._client.describe_stack_events(StackName=stack_id)["StackEvents"]:
             reason = event.get("ResourceStatusReason", "")
             if event["ResourceStatus"].endswith("_FAILED"):
                 cause = f"{event['LogicalResourceId']}: {reason}"
             if reason == "User Initiated":
                 break
         return cause
-
-    def _find(self) -> str | None:
-        """Return the status, or None if there is no stack. Raises ``DeployRefused`` for a stack of others."""
-        status = self._waiter.settle(f"stack {self._wanted.slug}", self._status)
-        stack = self._describe()
-        if stack is None:
-            return None
-        check_owner(f"stack {self._wanted.slug}", stack.get("Tags", []), self._wanted.name)
-        return status
-
-    def _status(self) -> str:
-        return str((self._describe() or {"StackStatus": "DELETE_COMPLETE"})["StackStatus"])
-
-    def _describe(self) -> Response | None:
-        """Return the stack. One that has only been reviewed has no resources, so it is none."""
-        found = self._aws.find("cloudformation", "DescribeStacks", {"StackName": self._wanted.slug})
-        stack: Response | None = found["Stacks"][0] if found else None
-        return None if stack and stack["StackStatus"] == "REVIEW_IN_PROGRESS" else stack
-
-    def _call(self, operation: str, **parameters: object) -> Response:
-        return self._aws.call("cloudformation", operation, parameters)
 
 
 def _line_of(change: Response) -> str:

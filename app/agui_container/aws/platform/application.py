@@ -1,14 +1,8 @@
-"""The platform as an application and its server: the routes of AgentCore's data plane, and errors that a test asks for.
-
-Rule: a signal ends the server and not the process, so that all containers end first and the command has a status of its
-own.
-"""
+"""The platform as an application: the routes of AgentCore's data plane, and errors that a test asks for."""
 
 import logging
-import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from types import FrameType
 from typing import Annotated, Any
 
 import uvicorn
@@ -61,7 +55,6 @@ def build_platform(options: PlatformOptions) -> Starlette:
         Route(f"{RUNTIME}/invocations", plane.invoke, methods=["POST"]),
         WebSocketRoute(f"{RUNTIME}/ws", plane.connect),
         Route(f"{RUNTIME}/stopruntimesession", plane.stop, methods=["POST"]),
-        Route(f"{RUNTIME}/invocations/.well-known/oauth-protected-resource", plane.protected_resource),
         Route("/_platform/next-error", set_next_error, methods=["POST"]),
     ]
     handlers: dict[Any, Any] = {PlatformRefusal: answer_refusal, Exception: answer_failure}  # Starlette's are narrower
@@ -86,15 +79,6 @@ async def answer_refusal(connection: Request | WebSocket, refusal: Exception) ->
 async def answer_failure(request: Request, _: Exception) -> Response | None:
     """Answer for a mistake of the platform itself, which the server logs."""
     return await answer_refusal(request, PlatformRefusal(PlatformError.INTERNAL_ERROR))
-
-
-class PlatformServer(uvicorn.Server):
-    """A uvicorn server that a signal ends in order."""
-
-    def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
-        """Stop. A second SIGINT does not wait for requests."""
-        self.force_exit = self.should_exit and sig == signal.SIGINT
-        self.should_exit = True
 
 
 def server_config(app: Starlette) -> uvicorn.Config:

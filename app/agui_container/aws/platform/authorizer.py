@@ -5,7 +5,7 @@ others, and compared. A token is verified by the same code that verifies it in t
 two, never both. Every refusal is a ``PlatformRefusal``.
 
 Sources: Signature Version 4 as ``botocore.auth.SigV4Auth`` computes it, devguide ``runtime-oauth`` and
-``runtime-get-started-websocket``, ``customJWTAuthorizer`` of CreateAgentRuntime.
+``runtime-get-started-websocket``.
 """
 
 import hashlib
@@ -13,23 +13,22 @@ import hmac
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Protocol
+from typing import Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 from botocore.auth import SigV4Auth  # type: ignore[import-untyped]
 from botocore.awsrequest import AWSRequest, HTTPHeaders  # type: ignore[import-untyped]
 from botocore.credentials import Credentials  # type: ignore[import-untyped]
-from pydantic import Field, ValidationError
 
-from agui_container.auth.claim_rules import AwsModel, ClaimRule, TokenRules
+from agui_container.auth_factory import build_authenticator
 from agui_container.aws.platform.errors import PlatformError, PlatformRefusal
 from agui_container.aws.platform.headers import USER_ID
 from agui_container.ports.agent import SystemClock
 from agui_container.protocol.errors import AppError
-from agui_container.settings import is_loopback
+from agui_container.settings import Settings, is_loopback
 
 SERVICE = "bedrock-agentcore"
 ALGORITHM = "AWS4-HMAC-SHA256"
@@ -110,14 +109,10 @@ class SigV4Authorizer(InboundAuthorizer):
     def _problems(self, call: InboundCall, given: Mapping[str, str]) -> Iterator[str]:
         if not given:
             yield "Missing Authentication Token"
-        access_key, date, region, service = [*given["Credential"].split("/"), "", "", "", ""][:4]
+        access_key, _, region, *_ = [*given["Credential"].split("/"), "", "", ""]
         if access_key != self._credentials.access_key:
             yield "The security token included in the request is invalid."
-        if service != SERVICE or not given["Date"].startswith(date):
-            yield f"Credential should be scoped to the service {SERVICE} and to the day of the request."
         signed = {name: call.headers.get(name, "") for name in given["SignedHeaders"].split(";")}
-        if "host" not in signed:
-            yield "'Host' must be a signed header."
         if call.headers.get(CONTENT_HASH, UNSIGNED) not in (UNSIGNED, hashlib.sha256(call.body).hexdigest()):
             yield f"The header {CONTENT_HASH} does not match the body."
         signature = self._sign(call, signed, region, given["Date"])
@@ -128,7 +123,9 @@ class SigV4Authorizer(InboundAuthorizer):
 
     def _sign(self, call: InboundCall, signed: Mapping[str, str], region: str, timestamp: str) -> str:
         query = "&".join(pair for pair in call.query.split("&") if not pair.startswith("X-Amz-Signature="))
-        request = AWSRequest(call.method, f"http://{signed['host']}{call.path}?{query}", dict(signed), call.body)
+        request = AWSRequest(
+            call.method, f"http://{call.headers.get('host', '')}{call.path}?{query}", dict(signed), call.body
+        )
         request.context["timestamp"] = timestamp
         signer = SignedRequestSigner(self._credentials, SERVICE, region)
         signature: str = signer.signature(signer.string_to_sign(request, signer.canonical_request(request)), request)
@@ -160,39 +157,15 @@ def is_current(timestamp: str, expires: str, now: float) -> bool:
 
 # --- tokens -----------------------------------------------------------------------------------------------------------
 
-Texts = tuple[Annotated[str, Field(min_length=1)], ...]
-
-
-class CustomJwtAuthorizer(AwsModel):
-    discovery_url: str
-    allowed_audience: Texts = ()
-    allowed_clients: Texts = ()
-    allowed_scopes: Texts = ()
-    custom_claims: tuple[ClaimRule, ...] = ()
-
-
-class AuthorizerConfiguration(AwsModel):
-    """``authorizerConfiguration`` of a runtime, as CreateAgentRuntime takes it."""
-
-    custom_jwt_authorizer: CustomJwtAuthorizer = Field(alias="customJWTAuthorizer")
-
 
 class JwtAuthorizer(InboundAuthorizer):
-    """Verifier of bearer tokens."""
+    """Verifier of bearer tokens, by the settings ``auth_…`` that `agui deploy` gives to a runtime."""
 
     forwards_token = True
 
-    def __init__(self, configuration: CustomJwtAuthorizer) -> None:
-        from agui_container.auth.jwt_authenticator import JwtAuthenticator  # noqa: PLC0415 - needs the extra `jwt`
-
-        rules = TokenRules(
-            configuration.allowed_audience,
-            configuration.allowed_clients,
-            configuration.allowed_scopes,
-            configuration.custom_claims,
-        )
-        self._configuration = configuration
-        self._authenticator = JwtAuthenticator(configuration.discovery_url, rules, SystemClock())
+    def __init__(self, settings: Settings) -> None:
+        self._closers: list[Callable[[], Awaitable[None]]] = []
+        self._authenticator = build_authenticator(settings, SystemClock(), self._closers)
 
     async def authorize(self, call: InboundCall) -> bool:
         try:
@@ -200,37 +173,9 @@ class JwtAuthorizer(InboundAuthorizer):
             await self._authenticator.authenticate(token.strip() if kind.lower() == "bearer" else call.protocol_token)
         except AppError as error:
             row = PlatformError.__members__.get(error.code, PlatformError.INTERNAL_ERROR)
-            challenge = {"www-authenticate": f'Bearer resource_metadata="{metadata_url(call)}"'}
-            headers = challenge if row is PlatformError.UNAUTHORIZED else {}
-            raise PlatformRefusal(row, error.message, headers) from None
+            raise PlatformRefusal(row, error.message) from None
         return True
 
-    def metadata(self, resource: str) -> Mapping[str, object]:
-        """Return the document that tells clients where tokens come from (RFC 9728)."""
-        scopes = self._configuration.allowed_scopes
-        return {
-            "resource": resource,
-            "authorization_servers": [self._configuration.discovery_url.partition("/.well-known/")[0]],
-            "bearer_methods_supported": ["header"],
-            **({"scopes_supported": scopes} if scopes else {}),
-        }
-
     async def aclose(self) -> None:
-        await self._authenticator.aclose()
-
-
-def parse_configuration(text: str) -> CustomJwtAuthorizer:
-    """Parse the JSON of an ``authorizerConfiguration``. Raises ``ValueError`` naming the field."""
-    try:
-        return AuthorizerConfiguration.model_validate_json(text).custom_jwt_authorizer
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-
-
-def metadata_url(call: InboundCall) -> str:
-    """Return the address of the metadata that tells a client where tokens come from."""
-    runtime = call.path.split("/")[2]
-    base = f"http://{call.headers.get('host', '')}/runtimes/{runtime}/invocations"
-    qualifier = dict(parse_qsl(call.query)).get("qualifier", "DEFAULT")
-    return f"{base}/.well-known/oauth-protected-resource?qualifier={qualifier}"
+        for close in self._closers:
+            await close()

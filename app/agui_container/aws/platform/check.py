@@ -17,22 +17,30 @@ from dataclasses import replace
 
 import httpx
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, WebSocketException
-from websockets.frames import Close, CloseCode
+from websockets.frames import CloseCode
 
 from agui_container.aws.platform.authorizer import NoAuthorizer
 from agui_container.aws.platform.containers import ContainerFactory, PingAnswer, container_client
 from agui_container.aws.platform.errors import PlatformRefusal
 from agui_container.aws.platform.headers import REQUEST_ID, SESSION_ID
-from agui_container.aws.platform.inspection import Ids, PingJudge, RunJudge, StreamJudge, json_object, shown
+from agui_container.aws.platform.inspection import (
+    Ids,
+    RunJudge,
+    StreamJudge,
+    json_object,
+    judge_idle_pings,
+    judge_ping,
+    shown,
+)
 from agui_container.aws.platform.options import PlatformLimits, PlatformOptions
-from agui_container.aws.platform.rules import RuleFindings
+from agui_container.aws.platform.rules import RuleFindings, RuleState
 from agui_container.aws.platform.sessions import ContainerSession
-from agui_container.aws.platform.sockets import FrameLimits, connect_container
+from agui_container.aws.platform.sockets import FrameRate, connect_container
 
 DEFAULT_PROMPT = "hello"
 SITUATION_SECONDS = 60.0
-IDLE_SECONDS = 4.5
-"""Seconds of idle pings: enough to see a time of whole seconds move three times."""
+IDLE_SECONDS = 2.5
+"""Seconds of idle pings: enough to see a time of whole seconds move."""
 
 FROZEN_SECONDS = 0.5
 CHECK_LIMITS = replace(PlatformLimits(), ping_seconds=0.1, idle_seconds=math.inf, failed_pings=sys.maxsize)
@@ -70,7 +78,8 @@ class CheckedSession(ContainerSession):
         self.headers = {SESSION_ID: self.id, REQUEST_ID: str(uuid.uuid4())}
         self.runs: set[RunJudge] = set()
         """Runs whose answers come now."""
-        self.pings = PingJudge(findings)
+        self.pings: list[PingAnswer] = []
+        self._findings = findings
 
     async def ping(self) -> PingAnswer:
         runs = [run for run in self.runs if run.is_open]
@@ -79,20 +88,19 @@ class CheckedSession(ContainerSession):
             if run.is_open:
                 run.take_ping(ping)
         if ping.failure is None:
-            self.pings.feed(ping)
+            self.pings.append(ping)
+            judge_ping(self._findings, ping)
         return ping
 
     @asynccontextmanager
     async def reading(self, run: RunJudge) -> AsyncIterator[None]:
         """Judge pings by a run while its answer comes."""
         self.runs.add(run)
-        self.pings.forget_moves()
         try:
             async with asyncio.timeout(SITUATION_SECONDS):
                 yield
         finally:
             self.runs.discard(run)
-            self.pings.forget_moves()
 
 
 class ContainerCheck:
@@ -119,8 +127,8 @@ class ContainerCheck:
     async def run(self, first: CheckedSession, second: CheckedSession | None) -> None:
         """Run all situations. A container may do anything in one, and the report is made all the same."""
         await self._attempt("sessions", self._compare_sessions(first, second))
-        await self._attempt("idle", asyncio.sleep(IDLE_SECONDS))
         for situation in (
+            self._wait_idle,
             self._send_without_type,
             self._send_invalid_bodies,
             self._run_twice_at_once,
@@ -170,6 +178,11 @@ class ContainerCheck:
             detail = f"both sessions used {', '.join(sorted(shared))}"
             self._findings.judge("session.ids", holds=not shared, detail=detail)
 
+    async def _wait_idle(self, session: CheckedSession) -> None:
+        session.pings.clear()
+        await asyncio.sleep(IDLE_SECONDS)
+        judge_idle_pings(self._findings, session.pings)
+
     async def _send_without_type(self, session: CheckedSession) -> None:
         """Send an input without Content-Type, as the AWS CLI does."""
         self._judge("invocations.any-type", await self._invoke(session, content_type=None))
@@ -198,29 +211,29 @@ class ContainerCheck:
         self._judge("session.abort", await self._invoke(session))
 
     async def _open_socket(self, session: CheckedSession) -> None:
-        ids = new_ids()
-        run, limits, messages = RunJudge(self._findings, ids), FrameLimits(self._options.limits), 0
+        ids, limits = new_ids(), self._options.limits
+        run, rate = RunJudge(self._findings, ids), FrameRate(limits.frames_per_second)
         try:
-            async with connect_container(session.container, session.headers) as connection, session.reading(run):
+            async with connect_container(session.container, session.headers, limits) as connection:
                 self._findings.hold("socket.upgrade")
-                await connection.send(run_input(self._prompt, ids).decode())
-                while not run.has_ended:
-                    message = await limits.read(connection)
-                    if isinstance(message, Close):
-                        is_large = message.code == CloseCode.MESSAGE_TOO_BIG
-                        self._findings.break_rule(f"socket.frame-{'size' if is_large else 'rate'}", message.reason)
-                        return
-                    messages += 1
-                    self._take(message, run)
+                async with session.reading(run):
+                    await connection.send(run_input(self._prompt, ids).decode())
+                    while not run.has_ended:
+                        self._take(await connection.recv(), run)
+                        if rate.is_exceeded():
+                            self._findings.break_rule("socket.frame-rate", rate.close.reason)
+                            return
         except InvalidHandshake as error:
             detail = f"/ws is not served ({error}); the contract asks for SSE or WebSocket"
             self._findings.explain("socket.upgrade", detail)
             return
-        except ConnectionClosed:
-            pass
+        except ConnectionClosed as closed:
+            if closed.sent and closed.sent.code == CloseCode.MESSAGE_TOO_BIG:
+                self._findings.break_rule("socket.frame-size", f"a message has more than {limits.frame_bytes} bytes")
+                return
         self._findings.hold("socket.frame-size")
         self._findings.hold("socket.frame-rate")
-        if run.events or not messages:  # of messages that cannot be read there is a finding already
+        if run.events or self._findings["socket.events"].state is not RuleState.BROKEN:
             run.finish()
 
     def _take(self, message: str | bytes, run: RunJudge) -> None:

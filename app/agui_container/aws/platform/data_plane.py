@@ -6,7 +6,6 @@ So AgentCore's own errors come before a container is started.
 Source: ``bedrock-agentcore`` of botocore for paths and headers.
 """
 
-import asyncio
 import logging
 import re
 import secrets
@@ -20,13 +19,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.websockets import WebSocket
 from websockets.exceptions import InvalidHandshake
 
-from agui_container.aws.platform.authorizer import InboundCall, JwtAuthorizer
+from agui_container.aws.platform.authorizer import InboundCall
 from agui_container.aws.platform.containers import container_client
 from agui_container.aws.platform.errors import PlatformError, PlatformRefusal
-from agui_container.aws.platform.exchange import ContainerExchange, ExchangeResponse
+from agui_container.aws.platform.exchange import ContainerExchange
 from agui_container.aws.platform.headers import (
     REQUEST_ID,
-    RETURNED,
     SESSION_ID,
     TRACE_ID,
     WORKLOAD_TOKEN,
@@ -51,42 +49,31 @@ class DataPlane:
         self.sessions = ContainerSessions(options, self._http)
         hidden = () if options.authorizer.forwards_token else ("authorization",)
         self._allowed = options.allowed_headers.difference(hidden)
-        self._exchanges: set[asyncio.Task[None]] = set()
         self._scripted: list[PlatformError] = []
 
     async def aclose(self) -> None:
         await self.sessions.aclose()
-        if self._exchanges:
-            await asyncio.wait(self._exchanges)
         await self._http.aclose()
         await self.options.authorizer.aclose()
 
     # --- operations, which raise ``PlatformRefusal`` ---
 
-    async def invoke(self, request: Request) -> Response:
+    async def invoke(self, request: Request) -> ContainerExchange:
         """InvokeAgentRuntime: hand a body to the session's container and stream its answer."""
         call, own = await self._admit(request)
         session = await self._open(call, own)
         headers = container_headers(call.headers, self._allowed, own)
         sent = httpx.Request("POST", f"{session.container.url}{self.options.path}", headers=headers, content=call.body)
-        exchange = ContainerExchange(session, sent)
-        task = asyncio.create_task(exchange.run(), name=f"exchange of session {session.id}")
-        self._exchanges.add(task)
-        task.add_done_callback(self._exchanges.discard)
-        head = await asyncio.shield(exchange.head)
-        returned = {name: head.headers[name] for name in RETURNED if name in head.headers}
-        own = {name: own[name] for name in (SESSION_ID, REQUEST_ID)}
-        return ExchangeResponse(exchange, head.status_code, returned | own)
+        return ContainerExchange(session, sent, {name: own[name] for name in (SESSION_ID, REQUEST_ID)})
 
     async def connect(self, websocket: WebSocket) -> None:
         """InvokeAgentRuntimeWithWebSocketStream: open a socket to the session's container."""
         call, own = await self._admit(websocket)
         session = await self._open(call, own)
         with session.use():
+            headers = container_headers(call.headers, self._allowed, own)
             try:
-                container = await connect_container(
-                    session.container, container_headers(call.headers, self._allowed, own)
-                )
+                container = await connect_container(session.container, headers, self.options.limits)
             except (InvalidHandshake, OSError, TimeoutError) as error:
                 logger.warning("session %s socket refused by the container: %s", session.id, error)
                 raise PlatformRefusal(PlatformError.AGENT_ERROR) from None
@@ -100,15 +87,6 @@ class DataPlane:
         session_id = session_id_of(call.headers)
         self.sessions.stop(session_id)
         return JSONResponse({}, headers={SESSION_ID: session_id, REQUEST_ID: own[REQUEST_ID]})
-
-    async def protected_resource(self, request: Request) -> Response:
-        """GetRuntimeProtectedResourceMetadata: tell clients where tokens for this runtime come from (RFC 9728)."""
-        authorizer = self.options.authorizer
-        if not isinstance(authorizer, JwtAuthorizer):
-            raise PlatformRefusal(PlatformError.NOT_FOUND, "This runtime has no customJWTAuthorizer.")
-        resource = str(request.url).partition("/.well-known/")[0]
-        document = authorizer.metadata(resource)
-        return JSONResponse(document, headers={REQUEST_ID: request_id_of(request)})
 
     def script_error(self, error: PlatformError, count: int) -> None:
         """Answer the next requests with an error of the table, whatever they are."""

@@ -7,7 +7,6 @@ Sources: devguide ``runtime-agui-protocol-contract``, and the exceptions of boto
 """
 
 import json
-from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -44,12 +43,10 @@ class PlatformError(Enum):
 class PlatformRefusal(Exception):
     """A request that the platform answers itself. Without a message it has that of the table."""
 
-    def __init__(
-        self, error: PlatformError, message: str | None = None, headers: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, error: PlatformError, message: str | None = None) -> None:
         self.error = error
         self.message = message or error.value.message
-        self.headers = {**(headers or {}), "x-amzn-errortype": error.value.exception}
+        self.headers = {"x-amzn-errortype": error.value.exception}
         super().__init__(error.name, self.message)
 
 

@@ -6,7 +6,8 @@ them: ``data:`` lines of one frame are joined, and LF LF ends it.
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 import msgspec
 from ag_ui.core import BaseEvent, Event, EventType, RunStartedEvent
@@ -16,12 +17,6 @@ from agui_container.aws.platform.containers import BUSY, HEALTHY, PingAnswer
 from agui_container.aws.platform.rules import RuleFindings
 from agui_container.protocol.validator import RunSequence
 from agui_core.expander import Expander, IllegalEvent
-
-MOVES = 3
-"""Changes of ``time_of_last_update`` without a change of status that count as moving by itself."""
-
-STILL_SECONDS = 2.5
-"""Seconds for which an equal time counts as standing still: it has whole seconds."""
 
 SKEW_SECONDS = 2.0
 
@@ -41,84 +36,33 @@ DEPRECATED = "THINKING_"
 """Beginning of the event types that the official client turns into those of reasoning."""
 
 
-class PingJudge:
-    def __init__(self, findings: RuleFindings) -> None:
-        self._findings = findings
-        self._last: PingAnswer | None = None
-        self._moves = 0
-        self._still_since = time.monotonic()
+def judge_ping(findings: RuleFindings, ping: PingAnswer) -> None:
+    judge, kind = findings.judge, ping.content_type or "missing"
+    judge("ping.answer", holds=kind == "application/json", detail=f"the Content-Type is {kind}")
+    judge("ping.status", holds=ping.status in (HEALTHY, BUSY), detail=f"the status is {ping.status!r}")
+    if ping.is_busy:
+        judge("ping.busy-time", holds=ping.holds_session, detail="HealthyBusy comes without it")
+    if ping.changed_at is None:
+        findings.explain("ping.time", "the field is left out")
+    else:
+        judge("ping.time", holds=_is_past(ping.changed_at), detail=f"time_of_last_update is {ping.changed_at!r}")
 
-    def forget_moves(self) -> None:
-        """Begin to count anew: a request may have changed the status for a moment between two pings."""
-        self._moves = 0
 
-    def feed(self, ping: PingAnswer) -> None:
-        judge, kind = self._findings.judge, ping.content_type or "missing"
-        judge("ping.answer", holds=kind == "application/json", detail=f"the Content-Type is {kind}")
-        judge("ping.status", holds=ping.status in (HEALTHY, BUSY), detail=f"the status is {ping.status!r}")
-        if ping.is_busy:
-            judge("ping.busy-time", holds=ping.holds_session, detail="HealthyBusy comes without it")
-        if ping.changed_at is None:
-            self._findings.explain("ping.time", "the field is left out")
-            self._findings.explain("ping.still", "the field is left out")
-        else:
-            judge("ping.time", holds=_is_past(ping.changed_at), detail=f"time_of_last_update is {ping.changed_at!r}")
-            self._judge_moves(ping)
-        self._last = ping
-
-    def _judge_moves(self, ping: PingAnswer) -> None:
-        if self._last is None:
-            return
-        if ping.status == self._last.status and ping.changed_at == self._last.changed_at:
-            if time.monotonic() - self._still_since >= STILL_SECONDS:
-                self._findings.hold("ping.still")
-            return
-        self._still_since = time.monotonic()
-        self._moves = self._moves + 1 if ping.status == self._last.status else 0
-        if self._moves >= MOVES:
-            self._findings.break_rule("ping.still", f"it moved {MOVES} times while the status was {ping.status}")
+def judge_idle_pings(findings: RuleFindings, pings: Sequence[PingAnswer]) -> None:
+    """Judge the pings of a container that has nothing to do, from the last change of its status on."""
+    last = list(takewhile(lambda ping: ping.status == pings[-1].status, reversed(pings)))
+    times = {repr(ping.changed_at) for ping in last}
+    if times == {"None"}:
+        findings.explain("ping.still", "the field is left out")
+    elif last:
+        detail = f"it moved {len(times) - 1} times while the status was {last[0].status}"
+        findings.judge("ping.still", holds=len(times) == 1, detail=detail)
 
 
 def _is_past(changed_at: object) -> bool:
     if isinstance(changed_at, bool) or not isinstance(changed_at, int | float):
         return False
     return changed_at <= time.time() + SKEW_SECONDS
-
-
-class FrameReader:
-    """Reader of one stream. ``problem`` is the first thing that the official client cannot read."""
-
-    def __init__(self) -> None:
-        self.problem: str | None = None
-        self._rest = b""
-
-    def feed(self, piece: bytes) -> Iterator[Mapping[str, object]]:
-        """Yield the JSON objects of the frames that a piece completes."""
-        if b"\r" in piece:
-            self._note("a line ends in CR LF or CR, and the official client looks for LF LF", piece.partition(b"\r")[0])
-        *frames, self._rest = (self._rest + piece.replace(b"\r", b"")).split(b"\n\n")
-        for frame in frames:
-            if (found := self._read(frame)) is not None:
-                yield found
-
-    def finish(self) -> None:
-        if self._rest.strip():
-            self._note("the stream ends inside a frame", self._rest)
-
-    def _read(self, frame: bytes) -> Mapping[str, object] | None:
-        data = []
-        for line in frame.split(b"\n"):
-            if line.startswith(b"data:"):
-                data.append(line)
-            elif line and not line.startswith(OTHER_FIELDS):
-                self._note("a line does not begin with data", line)
-        found = json_object(b"\n".join(line.removeprefix(b"data:") for line in data))
-        if data and found is None:
-            self._note("the data of a frame is no JSON object", b"\n".join(data))
-        return found
-
-    def _note(self, problem: str, text: bytes) -> None:
-        self.problem = self.problem or f"{problem}: {shown(text)}"
 
 
 def json_object(text: str | bytes) -> Mapping[str, object] | None:
@@ -228,19 +172,38 @@ class StreamJudge:
         self._findings = findings
         self._run = run
         self._content_type = content_type or "missing"
-        self._frames = FrameReader()
+        self._is_stream = self._content_type.partition(";")[0].strip() == "text/event-stream"
+        self._rest = b""
 
     def feed(self, piece: bytes) -> None:
-        found = list(self._frames.feed(piece))
+        if b"\r" in piece:
+            self._fail("a line ends in CR LF or CR, and the official client looks for LF LF", piece.partition(b"\r")[0])
+        *frames, self._rest = (self._rest + piece.replace(b"\r", b"")).split(b"\n\n")
+        found = [content for content in map(self._read, frames) if content is not None]
         self.pieces += bool(found)
         for content in found:
             self._run.feed(content)
 
     def finish(self) -> None:
-        if self._content_type.partition(";")[0].strip() != "text/event-stream":
+        if not self._is_stream:
             self._findings.break_rule("invocations.stream", f"the Content-Type is {self._content_type}")
             return
-        self._frames.finish()
-        problem = self._frames.problem or ""
-        self._findings.judge("invocations.stream", holds=not problem, detail=problem)
+        if self._rest.strip():
+            self._fail("the stream ends inside a frame", self._rest)
+        self._findings.hold("invocations.stream")
         self._run.finish()
+
+    def _read(self, frame: bytes) -> Mapping[str, object] | None:
+        lines = [line for line in frame.split(b"\n") if line and not line.startswith(OTHER_FIELDS)]
+        for line in lines:
+            if not line.startswith(b"data:"):
+                self._fail("a line does not begin with data", line)
+        data = b"\n".join(line.removeprefix(b"data:") for line in lines if line.startswith(b"data:"))
+        found = json_object(data)
+        if lines and found is None:
+            self._fail("the data of a frame is no JSON object", b"\n".join(lines))
+        return found
+
+    def _fail(self, problem: str, text: bytes) -> None:
+        if self._is_stream:
+            self._findings.break_rule("invocations.stream", f"{problem}: {shown(text)}")

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
-from xml.etree import ElementTree as ET
 
 
 class RuleState(StrEnum):
@@ -120,21 +119,5 @@ def as_json(findings: RuleFindings, target: str) -> str:
     return json.dumps({"target": target, "rules": rules, "notes": findings.notes}, indent=2)
 
 
-def as_junit(findings: RuleFindings, target: str) -> str:
-    """Return the report as JUnit XML: a broken rule is a failure, and one that was not seen is skipped."""
-    counts = Counter(state for state, _ in findings.by_rule.values())
-    numbers = {"tests": len(RULES), "failures": counts[RuleState.BROKEN], "skipped": counts[RuleState.NOT_SEEN]}
-    suite = ET.Element("testsuite", {"name": "agui platform check"} | {name: str(at) for name, at in numbers.items()})
-    for rule, (state, detail) in findings.by_rule.items():
-        case = ET.SubElement(suite, "testcase", classname=target, name=rule)
-        if state is RuleState.BROKEN:
-            ET.SubElement(case, "failure", message=RULES[rule]).text = detail
-        elif state is RuleState.NOT_SEEN:
-            ET.SubElement(case, "skipped", message=detail)
-    if findings.notes:
-        ET.SubElement(suite, "system-out").text = "\n".join(findings.notes)
-    return ET.tostring(suite, encoding="unicode", xml_declaration=True)
-
-
-REPORTS = {"words": in_words, "json": as_json, "junit": as_junit}
+REPORTS = {"words": in_words, "json": as_json}
 """Forms of a report by their names."""

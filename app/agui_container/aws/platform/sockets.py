@@ -1,7 +1,7 @@
 """A WebSocket between the caller and the container: frames in both directions, within AgentCore's limits.
 
-Rules: a frame of the container that is too large closes both sides with 1009, and too many frames in a second with
-1008. The size of a caller's frames is watched by uvicorn. A close of one side closes the other one.
+Rules: a message that is too large closes both sides with 1009, which the two libraries see to, and too many in a second
+with 1008. A close of one side closes the other one.
 
 Sources: devguide ``bedrock-agentcore-limits`` and ``runtime-get-started-websocket``.
 """
@@ -33,10 +33,11 @@ logger = logging.getLogger(__name__)
 
 
 class FrameRate:
-    """Frames of one direction in the last real second, of which there may be ``limit``."""
+    """Messages of one direction in the last real second, of which there may be ``limit``."""
 
     def __init__(self, limit: int) -> None:
         self._times: deque[float] = deque(maxlen=limit)
+        self.close = Close(CloseCode.POLICY_VIOLATION, f"more than {limit} frames in a second")
 
     def is_exceeded(self) -> bool:
         """Count a frame. Return True if it is one too many."""
@@ -46,37 +47,17 @@ class FrameRate:
         return is_full
 
 
-class FrameLimits:
-    """Limits of what a container sends over one socket."""
+def connect_container(container: ProcessContainer, headers: Mapping[str, str], limits: PlatformLimits) -> connect:
+    """Return the socket to a container, which is opened by awaiting it or as a context.
 
-    def __init__(self, limits: PlatformLimits) -> None:
-        self._limits = limits
-        self._rate = FrameRate(limits.frames_per_second)
-
-    async def read(self, connection: ClientConnection) -> str | bytes | Close:
-        """Return the next message, or the close for a frame that is too large or one too many."""
-        frames: list[str | bytes] = []
-        async for frame in connection.recv_streaming():
-            frames.append(frame)
-            if len(frame.encode() if isinstance(frame, str) else frame) > self._limits.frame_bytes:
-                detail = f"a frame of the container has more than {self._limits.frame_bytes} bytes"
-                return Close(CloseCode.MESSAGE_TOO_BIG, detail)
-            if self._rate.is_exceeded():
-                detail = f"the container sent more than {self._limits.frames_per_second} frames in a second"
-                return Close(CloseCode.POLICY_VIOLATION, detail)
-        if texts := [frame for frame in frames if isinstance(frame, str)]:
-            return "".join(texts)
-        return b"".join(frame for frame in frames if not isinstance(frame, str))  # or bytearray, by websockets 15
-
-
-def connect_container(container: ProcessContainer, headers: Mapping[str, str]) -> connect:
-    """Return the socket to a container, which is opened by awaiting it or as a context."""
+    It fails with 1009 for a message of the container that is too large.
+    """
     return connect(
         f"{container.url.replace('http', 'ws', 1)}/ws",
         additional_headers=headers,
         close_timeout=CLOSE_SECONDS,
         compression=None,
-        max_size=None,
+        max_size=limits.frame_bytes,
         open_timeout=CONNECT_SECONDS,
         ping_interval=None,
         proxy=None,
@@ -94,10 +75,15 @@ class SocketRelay:
     async def run(self) -> None:
         """Pass messages until a side closes, a limit is reached or the session ends, and close both sides."""
         seconds = self._limits.stream_seconds
-        end = Close(CloseCode.POLICY_VIOLATION, f"a stream has at most {seconds:g} s")
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                end = await self._relay()
+        directions = [asyncio.create_task(each) for each in (self._from_container(), self._from_caller())]
+        try:
+            done, _ = await asyncio.wait(directions, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for direction in directions:
+                direction.cancel()
+            await asyncio.wait(directions)
+        too_long = Close(CloseCode.POLICY_VIOLATION, f"a stream has at most {seconds:g} s")
+        end = next((direction.result() for direction in directions if direction in done), too_long)
         code = int(CloseCode.NORMAL_CLOSURE if end.code in NOT_SENT else end.code)
         logger.info("session %s socket closed: %s %s", self._session.id, code, end.reason)
         if {self._caller.client_state, self._caller.application_state} == {WebSocketState.CONNECTED}:
@@ -105,22 +91,11 @@ class SocketRelay:
                 await self._caller.close(code, end.reason)
         await self._container.close(code, end.reason)
 
-    async def _relay(self) -> Close:
-        directions = [asyncio.create_task(each) for each in (self._from_container(), self._from_caller())]
-        try:
-            await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
-            return next(direction for direction in directions if direction.done()).result()
-        finally:
-            for direction in directions:
-                direction.cancel()
-            await asyncio.wait(directions)
-
     async def _from_caller(self) -> Close:
         rate = FrameRate(self._limits.frames_per_second)
         while (message := await self._caller.receive())["type"] != "websocket.disconnect":
             if rate.is_exceeded():
-                reason = f"more than {self._limits.frames_per_second} frames in a second"
-                return Close(CloseCode.POLICY_VIOLATION, reason)
+                return rate.close
             self._session.touch()
             content: str | bytes = message["bytes"] if message.get("text") is None else message["text"]
             with suppress(ConnectionClosed):  # the other direction tells the reason
@@ -128,16 +103,16 @@ class SocketRelay:
         return Close(message.get("code", CloseCode.NORMAL_CLOSURE), message.get("reason") or "")
 
     async def _from_container(self) -> Close:
-        limits = FrameLimits(self._limits)
+        rate = FrameRate(self._limits.frames_per_second)
         try:
-            while not isinstance(message := await limits.read(self._container), Close):
+            while True:
+                message = await self._container.recv()
+                if rate.is_exceeded():
+                    return rate.close
                 self._session.touch()
-                if isinstance(message, str):
-                    await self._caller.send_text(message)
-                else:
-                    await self._caller.send_bytes(message)
+                kind = "text" if isinstance(message, str) else "bytes"
+                await self._caller.send({"type": "websocket.send", kind: message})
         except ConnectionClosed as closed:
-            return closed.rcvd or Close(CloseCode.INTERNAL_ERROR, "the container has gone")
+            return closed.sent or closed.rcvd or Close(CloseCode.INTERNAL_ERROR, "the container has gone")
         except WebSocketDisconnect:
             return Close(CloseCode.GOING_AWAY, "the caller has gone")
-        return message

@@ -7,6 +7,8 @@ store in memory.
 import time
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from agui_container.ports.records import (
     Begun,
     Busy,
@@ -80,7 +82,8 @@ class AgentCoreStore:
     async def begin(self, claim: Claim, merge: Merge) -> Begun | Exists | Busy:
         """Begin a run after reading the history of its thread. A failed read becomes a warning."""
         await self._histories.load_for_run(claim.key.thread)
-        return await self._memory.begin(claim, merge)
+        answer = await self._memory.begin(claim, merge)
+        return replace(answer, warnings=self.take_warnings(claim.key.thread)) if isinstance(answer, Begun) else answer
 
     async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
         """End the run, then write the turn to the service. A failed write becomes a warning."""

@@ -29,7 +29,6 @@ from agui_container.ports.records import (
     RunRecord,
     RunStatus,
     StoredMessage,
-    StoreWarning,
     ThreadDelta,
     ThreadKey,
     ThreadNote,
@@ -87,9 +86,6 @@ class MemoryStore:
         self._bytes = self._last_number = self._evicted = 0
         self._day, self._day_tokens = 0.0, Counter[str]()
         """Tokens of owners on the last day that was asked for."""
-
-    def take_warnings(self, thread: ThreadKey) -> Sequence[StoreWarning]:  # noqa: ARG002 - as in the port
-        return ()
 
     async def open(self) -> None:
         """Do nothing."""

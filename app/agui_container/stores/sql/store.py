@@ -6,7 +6,7 @@ of ``schema``, which are the result of all steps. A released step never changes.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from alembic.operations import Operations
@@ -14,7 +14,6 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import Script, ScriptDirectory
 from sqlalchemy import URL, Connection, text
 
-from agui_container.ports.records import StoreWarning, ThreadKey
 from agui_container.ports.store import StoreUnavailable
 from agui_container.stores.sql.database import Database
 from agui_container.stores.sql.runs import SqlRuns
@@ -79,9 +78,6 @@ class SqlStore(SqlRuns, SqlThreads):
     def database(self) -> Database:
         """The database, which files may share."""
         return self._database
-
-    def take_warnings(self, thread: ThreadKey) -> Sequence[StoreWarning]:  # noqa: ARG002 - as in the port
-        return ()
 
     async def open(self) -> None:
         """Connect, and migrate an older database. Raises ``StoreUnavailable``."""

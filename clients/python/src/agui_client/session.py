@@ -15,8 +15,6 @@ from ag_ui.core import (
     AgentCapabilities,
     BaseEvent,
     Message,
-    RunFinishedEvent,
-    RunFinishedInterruptOutcome,
     SystemMessage,
     ToolCallEndEvent,
 )
@@ -320,7 +318,14 @@ class Session(SessionState):
             thread = await self.command("threads.get", threadId=self.thread_id)
         else:
             thread = await self.command("threads.delta", threadId=self.thread_id, since=self._continuation_token)
-        await self._take(thread)
+            if self.interrupts or thread.get("messages"):  # a delta does not say what waits
+                whole = await self.command("threads.get", threadId=self.thread_id, messages=False)
+                thread["waiting"] = whole.get("waiting", [])
+        self._take_thread(thread)
+        token, active = thread.get("continuationToken"), thread.get("activeRunId")
+        self._continuation_token = token if isinstance(token, str) else None
+        if isinstance(active, str) and not self._is_reading:
+            self._read(RunReader(self._server, self.thread_id, active))
         return self
 
     async def fork(self, message: str | int) -> Self:
@@ -358,28 +363,6 @@ class Session(SessionState):
     async def delete(self) -> None:
         """Delete the thread at the server, and cancel its active run. Raises as ``command``."""
         await self.command("threads.delete", threadId=self.thread_id)
-
-    async def _take(self, thread: Frame) -> None:
-        """Take over a thread, or the changes of one."""
-        token, active = thread.get("continuationToken"), thread.get("activeRunId")
-        self._take_thread(thread)
-        self._continuation_token = token if isinstance(token, str) else None
-        if isinstance(active, str) and not self._is_reading:
-            self._read(RunReader(self._server, self.thread_id, active))
-        elif thread.get("waiting") or (self.interrupts and thread.get("messages")):
-            await self._ask_for_interrupts()
-
-    async def _ask_for_interrupts(self) -> None:
-        """Ask for the interrupts that wait: a run without messages shows them."""
-        run_id = str(uuid4())
-        empty = self._run_input(run_id).model_copy(
-            update={"messages": [], "state": None, "resume": None, "forwarded_props": {}}
-        )
-        self.interrupts = []
-        async with aclosing(RunReader(self._server, self.thread_id, run_id, empty).events()) as events:
-            async for event in events:
-                if isinstance(event, RunFinishedEvent) and isinstance(event.outcome, RunFinishedInterruptOutcome):
-                    self.interrupts = event.outcome.interrupts
 
 
 async def _result_of(value: object) -> object:

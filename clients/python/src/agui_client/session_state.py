@@ -328,11 +328,13 @@ class SessionState:
         title = thread.get("title")
         self.title = title if isinstance(title, str) else None
         if "messages" in thread:
-            messages = {it.id: it for it in (*self.messages, *_adapter().validate_python(thread["messages"]))}
+            messages = {it.id: it for it in (*self.messages, *_messages().validate_python(thread["messages"]))}
             order = thread.get("order")
             self._replace(messages[it] for it in (order if isinstance(order, list) else messages) if it in messages)
         if "state" in thread:
             self.state = thread["state"]
+        if "waiting" in thread and "activeRunId" not in thread:  # an active run says itself what waits
+            self.interrupts = _interrupts().validate_python(thread["waiting"])
         if "status" in thread:
             is_ours = thread["status"] == SessionStatus.CLIENT_TOOL_TURN
             self.pending_calls = self._open_calls if is_ours else []
@@ -375,5 +377,10 @@ class SessionState:
 
 
 @cache
-def _adapter() -> TypeAdapter[list[Message]]:
+def _messages() -> TypeAdapter[list[Message]]:
     return TypeAdapter(list[Message])
+
+
+@cache
+def _interrupts() -> TypeAdapter[list[Interrupt]]:
+    return TypeAdapter(list[Interrupt])
