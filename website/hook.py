@@ -18,7 +18,7 @@ from markdown.extensions import Extension  # type: ignore[import-untyped]
 from markdown.preprocessors import Preprocessor  # type: ignore[import-untyped]
 
 from agui_container.cli.command_line import agui
-from agui_container.protocol.errors import ERRORS, ErrorCode
+from agui_container.protocol.errors import ErrorCode
 
 FENCE = re.compile(r"^(\s*```\w+)(?: (.*))?$")
 FILE = re.compile(r"file=(\S+)")
@@ -38,7 +38,7 @@ def error_rows(lines: Sequence[str]) -> Iterator[str]:
         if code == "code":
             added = ["WebSocket close", "gRPC", "retryable"]
         elif code.startswith("`"):
-            spec = ERRORS[ErrorCode(code.strip("`"))]
+            spec = ErrorCode(code.strip("`"))  # type: ignore[call-arg] # as in AppError
             added = [str(spec.ws_close), f"`{spec.grpc}`", "yes" if spec.is_retryable else "no"]
         else:
             yield "|---" * 6 + "|"

@@ -1,19 +1,21 @@
 """What can be counted of speed: calls, writes and imports. ``make bench`` measures time."""
 
+import gc
 import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import FrameType
+from weakref import ReferenceType, ref
 
 from ag_ui.core import RunAgentInput
 from starlette.types import ASGIApp
 
 import agui_container
-from agui_container.main import build_app
+from agui_container.main import build_app, create_app
 from agui_container.settings import Settings
-from tests.engine.doubles import agent_of, make_service
+from tests.engine.doubles import agent_of, eventually, make_service
 from tests.web.exchange import AsgiExchange
 
 ROOT = Path(__file__).parents[2]
@@ -107,6 +109,21 @@ async def test_events_that_are_ready_leave_in_one_write() -> None:
     writes = [message["body"] for message in exchange.messages[1:] if message["body"]]
     assert b"".join(writes).count(b"TEXT_MESSAGE_CONTENT") == DELTAS
     assert len(writes) <= 3
+
+
+async def test_the_end_of_a_run_frees_its_input_without_the_garbage_collector() -> None:
+    inputs: list[ReferenceType[RunAgentInput]] = []
+
+    async def agent(run_input: RunAgentInput) -> AsyncIterator[str]:
+        inputs.append(ref(run_input))
+        yield "one"
+
+    gc.disable()
+    try:
+        await AsgiExchange().answer(create_app(agent, Settings()))
+        await eventually(lambda: inputs[0]() is None)
+    finally:
+        gc.enable()
 
 
 def test_a_start_loads_nothing_that_no_run_needs() -> None:

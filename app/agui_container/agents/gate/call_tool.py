@@ -84,7 +84,7 @@ class AgentWithTools(Struct, frozen=True):
         def open_gate() -> ToolGate:
             return ToolGate(Toolbox(ctx.tools, {}, rules, self.monotonic), TurnJournal(UNSTORED, input, ctx), input)
 
-        return self.agent.run(input, AgentCalls(ctx, ctx.tools, open_gate).context)
+        return self.agent.run(input, AgentCalls(ctx, ctx.tools, open_gate).make_context())
 
     async def _run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
         journal, tools = await self.journal.open(input, ctx), tuple(ctx.tools.values())
@@ -104,13 +104,14 @@ class AgentWithTools(Struct, frozen=True):
 
 
 class AgentCalls:
-    """The calls of ``ctx.call_tool`` in one run. ``context`` is the context for the agent.
+    """The calls of ``ctx.call_tool`` in one run.
 
     ``open_gate`` is called before the first call, because most runs of an agent without tools make none.
     """
 
     def __init__(self, ctx: RunContext, tools: Mapping[str, Tool], open_gate: Callable[[], ToolGate]) -> None:
         self._ctx = ctx
+        self._tools = tools
         self._open_gate = open_gate
         self._numbers: dict[tuple[str, str], int] = {}
         self._running: set[asyncio.Future[None]] = set()
@@ -120,8 +121,15 @@ class AgentCalls:
         self._in_threads: list[Future[ToolContent]] = []
         self._has_ended = False
         self._loop = asyncio.get_running_loop()
-        self.context = replace(ctx, tools=tools, call_tool=self.call)
-        CURRENT_RUN.set(self.context)
+
+    def make_context(self) -> RunContext:
+        """Return the context for the agent, and make it the current one of the task.
+
+        It refers to this object and not the other way round, so that the end of a run frees both, and the input.
+        """
+        context = replace(self._ctx, tools=self._tools, call_tool=self.call)
+        CURRENT_RUN.set(context)
+        return context
 
     @cached_property
     def _gate(self) -> ToolGate:
@@ -132,7 +140,7 @@ class AgentCalls:
         journal, has_finished = self._gate.journal, False
         raised: Sequence[Interrupt] = ()
         try:
-            async with maybe_aclosing(agent.run(input, self.context)) as items:
+            async with maybe_aclosing(agent.run(input, self.make_context())) as items:
                 async for item in items:
                     if isinstance(item, RunFinishedEvent):
                         await self._wait_for_calls()
