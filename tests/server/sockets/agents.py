@@ -3,7 +3,7 @@
 ``agent`` adds to the offline assistant: ``hold`` (text, silence until ``release RUN``, text),
 ``count N TAG`` (N numbered pieces), ``bulk N`` (N pieces of 1000 characters), ``halves N`` (as
 many, silence until ``release RUN``, as many more), ``tick N`` (N numbered pieces in N hundredths of a second),
-``churn`` (text until ``release churn``), ``stall S`` (blocks
+``churn`` (text until ``release churn``), ``stall S`` (logs ``stalls`` and blocks
 the event loop for S seconds), and the tool ``block`` (blocks its thread until ``release block``).
 ``blocking`` is a plain generator that blocks its thread for a minute. ``stubborn`` ignores its cancellation, and
 ``threaded`` waits for a thread of Python's own that goes on for a minute. ``leaving`` holds its run for the text
@@ -15,6 +15,7 @@ there twice, in whatever processes.
 
 import asyncio
 import contextlib
+import logging
 import os
 import sys
 import threading
@@ -119,6 +120,7 @@ async def churn(_: str) -> AsyncIterator[Item]:
 
 async def stall(seconds: str) -> AsyncIterator[Item]:
     yield "before "
+    logging.getLogger("agent").info("stalls")
     time.sleep(float(seconds))  # noqa: ASYNC251 - the mistake that people make
 
 

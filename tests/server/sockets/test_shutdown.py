@@ -147,7 +147,8 @@ async def end_while_a_run_continues(agent: str, named: str) -> None:
 
 async def end_while_the_event_loop_is_blocked() -> None:
     with ServerProcess() as server:
-        held = await (await HttpExchange.open(server.port, post(run_input("stall 3600")))).head()
+        held = await HttpExchange.open(server.port, post(run_input("stall 3600")))
+        await asyncio.to_thread(server.wait_for, lambda line: "stalls" in line)
         server.term()
         assert await asyncio.to_thread(server.wait) == 0
         await held.close()
