@@ -33,10 +33,11 @@ async def test_both_generations_of_clients_have_the_same_sessions(api: Api, pref
     assert (await api.data("GET", f"/{record['chat_id']}"))["messages"][0]["status"] == "completed"
 
 
-async def test_a_start_answers_before_the_agent_and_says_that_it_is_at_work(api: Api) -> None:
-    record = await api.start("wait 1")
-    assert [record[name] for name in ("status", "title", "origin", "forked_from_thread_id")[:1]] == ["roboto_turn"]
-    assert texts(record)[0] == "wait 1"
+@pytest.mark.parametrize("question", ["wait 1", "stream 3"])
+async def test_a_start_answers_before_the_agent_and_says_that_it_is_at_work(api: Api, question: str) -> None:
+    """Also if the agent has answered by then: the package shows its user nothing of what the start has told it."""
+    record = await api.start(question)
+    assert (record["status"], texts(record)) == ("roboto_turn", [question])
     assert record["messages"][0]["created"].endswith("+00:00")
 
 

@@ -128,7 +128,8 @@ class Sessions:
         notes = [*fact_notes(asdict(facts)), *(goal.note for goal in run.goals)]
         with field_names():
             await self._turns.begin(client.caller, start_input(run, start), size, notes)
-        return await self._turns.read(client, run.thread_id, SessionView.json)
+        question = question_id(run.run_id)
+        return await self._turns.read(client, run.thread_id, lambda it: it.as_begun(question, run.goals).json())
 
     async def send(self, request: Request) -> bytes:
         """Send a message to a session. Calls that wait for an approval count as denied from then on."""

@@ -137,6 +137,15 @@ class SessionView(Struct, frozen=True):
     def _index_of(self, message_id: str) -> int | None:
         return next((at for at, row in enumerate(self.messages) if message_id in row.ids), None)
 
+    def as_begun(self, message_id: str, goals: Sequence[DeclaredGoal]) -> "SessionView":
+        """Return the session as the turn begins with this message and goals, whatever its run has done since.
+
+        Clients show what they get by polls, and no more of what they have from the answer to a start.
+        """
+        last = self._index_of(message_id)
+        messages = self.messages[: None if last is None else last + 1]
+        return replace(self, messages=messages, goals=goals, status=ACTIVE)
+
     def json(self, *, with_messages: bool = True) -> bytes:
         """Return the session as JSON."""
         thread, facts = self.thread, self.facts
