@@ -11,6 +11,7 @@ BIN := $(VENV)/bin
 FRAMEWORKS := $(shell sed -n 's/^\([a-z0-9_]*\): .*/\1/p' locks/frameworks.lock)
 OLDEST_ROBOTO := $(VENV)/roboto-oldest
 AWS_CLI := $(VENV)/aws-cli
+SMITHY := $(VENV)/smithy
 SIZE := $(VENV)/size
 TS := clients/typescript
 PY := clients/python
@@ -55,7 +56,7 @@ test-all: install types node-check ## Run the long lane: databases, Chromium, ot
 	@$(PYTEST) --lane long $(ROOM:%=tests/%) $(ARGS)
 
 .PHONY: install
-install: $(VENV)/.all $(FRAMEWORKS:%=$(VENV)/frameworks/%/.done) $(OLDEST_ROBOTO)/.done $(AWS_CLI)/.done node machine ## Install what the long lane needs; --jobs 2 installs two parts at a time
+install: $(VENV)/.all $(FRAMEWORKS:%=$(VENV)/frameworks/%/.done) $(OLDEST_ROBOTO)/.done $(AWS_CLI)/.done $(SMITHY)/.done node machine ## Install what the long lane needs; --jobs 2 installs two parts at a time
 
 .PHONY: types
 types: $(VENV)/.all
@@ -202,6 +203,13 @@ PURELIB := import sysconfig; print(sysconfig.get_path("purelib"))
 OLDEST_ROBOTO_PACKAGES := roboto==0.44.2 mcap-ros1-support==0.9.0 mcap-ros2-support==0.6.0
 AWS_CLI_PACKAGES := awscli==1.46.3 colorama==0.4.6 docutils==0.19 pyasn1==0.6.5 rsa==4.7.2
 
+# AWS's generated client needs Python 3.12. Where there is none, its test is skipped.
+SMITHY_PACKAGES := aws-sdk-bedrock-agentcore==0.12.0 aws-sdk-signers==0.4.0 smithy-aws-core==0.12.0 smithy-core==0.9.0 \
+	smithy-aws-event-stream==0.3.0 smithy-http==0.6.0 smithy-json==0.3.0 aiohttp==3.14.5 aiohappyeyeballs==2.7.1 \
+	aiosignal==1.4.0 attrs==26.1.0 frozenlist==1.8.0 idna==3.20 ijson==3.6.0 multidict==7.2.1 propcache==0.5.4 \
+	typing_extensions==4.16.0 yarl==1.25.1
+PYTHON_312 = $(shell for python in python3.12 python3.13 python3.14; do $$python -c '' 2>/dev/null && echo $$python && break; done)
+
 define overlay
 @echo "Installing packages into $(@D)"
 @$(BIN)/python -I -m venv --without-pip $(@D)
@@ -218,6 +226,15 @@ $(OLDEST_ROBOTO)/.done: $(VENV)/.all Makefile
 
 $(AWS_CLI)/.done: $(VENV)/.all Makefile
 	$(call overlay,$(AWS_CLI_PACKAGES))
+
+$(SMITHY)/.done: $(VENV)/.all Makefile
+	@mkdir -p $(@D)
+	@if test -n "$(PYTHON_312)"; then \
+		echo "Installing packages into $(@D)"; \
+		$(PYTHON_312) -I -m venv --without-pip $(@D); \
+		$(PIP) --python $(@D)/bin/python install --no-compile --no-deps $(SMITHY_PACKAGES); \
+	fi
+	@touch $@
 
 # --- Node.js: clients of the tests, the TypeScript client, the chat page, the front ends ------------------------------
 

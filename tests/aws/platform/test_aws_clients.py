@@ -1,4 +1,4 @@
-"""Clients of AWS against the platform, each of which signs in its own way: the AWS CLI, and the SDK for AgentCore."""
+"""AWS's CLI, SDK for AgentCore and generated client against the platform, each of which signs in its own way."""
 
 import asyncio
 import json
@@ -14,6 +14,7 @@ from agui_container.aws.platform.authorizer import SigV4Authorizer
 from agui_container.aws.platform.check import run_input
 from tests.aws.platform.doubles import ARN, CONTAINER, SESSION, platform_around
 from tests.docs.documents import ROOT
+from tests.engine.doubles import Json
 from tests.sse import http_client
 
 pytestmark = [
@@ -24,6 +25,9 @@ pytestmark = [
 
 AWS = ROOT / ".venv" / "aws-cli" / "bin" / "aws"
 """The AWS CLI, version 1, which `make install` installs into an environment of its own."""
+
+SMITHY = ROOT / ".venv" / "smithy" / "bin" / "python"
+"""A Python with AWS's generated client, which needs 3.12. `make install` makes it where there is one."""
 
 KEYS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local", "AWS_DEFAULT_REGION": "us-east-1"}
 SESSION_OPTIONS = ("--agent-runtime-arn", ARN, "--runtime-session-id", SESSION)
@@ -85,3 +89,22 @@ async def test_awss_sdk_for_agentcore_opens_a_socket_with_signed_headers(
         await connection.send(run_input("hello").decode())
         events = [json.loads(message)["type"] async for message in connection]
     assert (events[0], events[-1]) == ("RUN_STARTED", "RUN_FINISHED")
+
+
+@pytest.mark.skipif(not SMITHY.exists(), reason="needs Python 3.12")
+async def test_the_generated_client_invokes_stops_and_reads_an_error_as_json(endpoint: str) -> None:
+    async def play() -> Json:
+        arguments = (endpoint, ARN, SESSION, run_input("hello").decode())
+        command = (str(SMITHY), str(Path(__file__).with_name("smithy_client.py")), *arguments)
+        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+        output, _ = await process.communicate()
+        assert process.returncode == 0
+        seen: Json = json.loads(output)
+        return seen
+
+    seen = await play()
+    assert (seen["types"][0], seen["types"][-1]) == ("RUN_STARTED", "RUN_FINISHED")
+    assert (seen["session"], seen["stopped"]) == (SESSION, 200)
+    async with http_client(endpoint) as http:
+        await http.post("/_platform/next-error", json={"code": "RATE_LIMIT_EXCEEDED", "count": 3})
+    assert (await play())["failure"].startswith("lexical error")
