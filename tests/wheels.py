@@ -1,5 +1,6 @@
-"""The wheels of this project, built once in each process of the suite by the command that docs/index.md shows."""
+"""The wheels of this project, built once for all processes of the suite by the command that docs/index.md shows."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -23,7 +24,17 @@ def copy_sources(target: Path) -> None:
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("checkout")
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = shared / "checkout"
+    with (shared / "checkout.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            build(tmp_path_factory.mktemp("checkout")).rename(folder)
+    return folder
+
+
+def build(folder: Path) -> Path:
     copy_sources(folder)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     subprocess.run(["bash", "-c", BUILD], cwd=folder, env={**os.environ, "PATH": path}, check=True, timeout=SECONDS)
