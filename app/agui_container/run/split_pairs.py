@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ag_ui.core import BaseEvent, ReasoningMessageContentEvent, TextMessageContentEvent, ToolCallArgsEvent
 
-from agui_container.protocol.half_symbols import REPLACEMENT, split_half, whole_text
+from agui_container.protocol.strict_json import REPLACEMENT, split_half, whole_text
 
 DELTAS = (TextMessageContentEvent, ReasoningMessageContentEvent, ToolCallArgsEvent)
 
