@@ -38,7 +38,7 @@ from agui_container.ports.files import FileStore
 from agui_container.ports.store import store_errors_as_app_errors
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.token_usage import ModelPrice
-from agui_container.protocols.grpc.handover import HTTP2, Handover, Http2Server
+from agui_container.protocols.grpc.handover import HTTP2, Connect, Handover
 from agui_container.protocols.grpc.options import GrpcOptions, grpc_fault
 from agui_container.protocols.kontekst import registration as kontekst
 from agui_container.protocols.roz import registration as roz
@@ -261,10 +261,10 @@ def hand_over(service: Engine, settings: Settings, authentication: CallerAuthent
         limits_by_session=settings.limit_by is LimitBy.SESSION,
     )
 
-    def load() -> Callable[[], Http2Server]:
+    def load() -> Connect:
         from agui_container.protocols.grpc.server import build_server  # noqa: PLC0415 - see above
 
-        return partial(build_server, service, options, [protocol.load() for protocol in protocols])
+        return build_server(service, options, [protocol.load() for protocol in protocols])
 
     return Handover(load)
 

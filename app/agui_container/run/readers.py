@@ -1,8 +1,8 @@
 """Readers of one run: those of this process, those that other replicas report, and the grace of a run without any.
 
 Rule: a run without readers may be cancelled (``OnDisconnect``). A reader on another replica prevents that, and so does
-a call that ended at its deadline: the run continues without readers until another one subscribes. A reader on another
-replica is reported regularly; when the reports stop, the reader no longer counts.
+a call that ended at its deadline: the run continues without readers until another one subscribes. Each renewal of the
+run's lease says if it is read on another replica. All readers there count as one.
 """
 
 from collections.abc import Callable
@@ -11,18 +11,11 @@ from functools import partial
 from agui_container.ports import Clock, Timer
 from agui_container.run.endings import CancelReason
 
-WATCH_SECONDS = 2.0
-"""Shortest pause between two reports of a reader to the run's replica; twice as long while the run is silent. A grace
-that is shorter than the pause ends before a report can stop it."""
-
-REPORT_VALID_SECONDS = 6.0
-"""Time that a reader on another replica counts after a report. It exceeds the pause, because reports may be late."""
-
 
 class Readers:
     """Readers of one run. ``cancel`` is called ``grace`` seconds after the last one has left: None is never."""
 
-    __slots__ = ("_cancel", "_clock", "_grace", "_may_stay_unread", "_remote", "_timer", "local")
+    __slots__ = ("_cancel", "_clock", "_grace", "_is_read_elsewhere", "_may_stay_unread", "_timer", "local")
 
     def __init__(self, clock: Clock, grace: float | None, cancel: Callable[[CancelReason], None]) -> None:
         self.local = 0
@@ -33,7 +26,7 @@ class Readers:
         self._timer: Timer | None = None
         """Timer that cancels the run; set while the run has no reader in this process."""
         self._may_stay_unread = False
-        self._remote: dict[str, float] | None = None
+        self._is_read_elsewhere = False
 
     def enter(self) -> None:
         self.local += 1
@@ -47,10 +40,10 @@ class Readers:
         if not self.local:
             self._start_grace()
 
-    def report(self, reader: str) -> None:
-        """Record a report of a reader on another replica. A grace begins anew."""
-        self._remote = self._reported() | {reader: self._clock.time()}
-        if self._timer is not None:
+    def report_elsewhere(self, *, is_read: bool) -> None:
+        """Record if another replica has readers. A grace begins anew if it has."""
+        self._is_read_elsewhere = is_read
+        if is_read and self._timer is not None:
             self._stop_grace()
             self._start_grace()
 
@@ -61,7 +54,7 @@ class Readers:
         del self._cancel  # it refers to the run, which refers to this object
 
     def count(self) -> int:
-        return self.local + len(self._reported())
+        return self.local + self._is_read_elsewhere
 
     def is_abandoned(self) -> bool:
         """Return True if the run had a reader in this process and has none on any replica now."""
@@ -79,9 +72,3 @@ class Readers:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-    def _reported(self) -> dict[str, float]:
-        if not self._remote:
-            return {}
-        now = self._clock.time()
-        return {reader: at for reader, at in self._remote.items() if abs(now - at) < REPORT_VALID_SECONDS}
