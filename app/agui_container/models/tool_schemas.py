@@ -58,11 +58,19 @@ class ToolRefusal(Struct, frozen=True):
     description_limit: int
 
 
-def wire_name(name: str, salt: str = "") -> str:
+def wire_call_id(number: int) -> str:
+    """Return the id of a call by its number in the conversation, so that each request has the same ids.
+
+    Nine letters and digits satisfy the strictest server (Mistral).
+    """
+    return f"call{number:05d}"
+
+
+def wire_name(name: str) -> str:
     """Return a name itself if providers take it, or else its valid characters and a hash of the whole name."""
-    if not salt and _VALID.fullmatch(name):
+    if _VALID.fullmatch(name):
         return name
-    digest = hashlib.sha256(f"{salt}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_LENGTH]
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_LENGTH]
     return f"{_INVALID.sub('_', name)[: MAX_NAME - _HASH_LENGTH - 1]}_{digest}"
 
 
