@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from agui_container.agents.gate.app_calls import AppGate
 from agui_container.agents.gate.call_tool import AgentWithTools
 from agui_container.agents.gate.journal import Journal
-from agui_container.engine.app_run import AnswerApp, no_server
+from agui_container.engine.single_reader_runs import AnswerApp, no_server
 from agui_container.ports import Agent, ToolSource, allow_all
 from agui_container.ports.store import Store
 from agui_container.settings import TOOL_SETTINGS, Settings, SettingsError, check_extra, is_set
