@@ -43,9 +43,8 @@ PARTS: Mapping[str, Sequence[str]] = {
         "agui_container/ports/auth",
     ),
     "input: read, parse, validate": (
-        "agui_container/web/request_body",
+        "agui_container/web/requests",
         "agui_container/protocol/client_input",
-        "agui_container/protocol/half_symbols",
         "agui_container/protocol/parser",
         "agui_container/protocol/strict_json",
     ),

@@ -25,7 +25,7 @@ from agui_container.ports import Agent, Item, Responder, RunContext, ThreadClean
 from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.store import Store, StoreUser
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.telemetry.limits import RefusalLog
+from agui_container.telemetry.instruments import RefusalLog
 from agui_container.threads import (
     CannotStartThread,
     DaemonThreadPool,

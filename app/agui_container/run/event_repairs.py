@@ -25,7 +25,7 @@ from ag_ui.core import (
 from msgspec import Struct, field
 
 from agui_container.protocol.grammar import TOOL_CALL
-from agui_container.protocol.half_symbols import REPLACEMENT, split_half, whole_text
+from agui_container.protocol.strict_json import REPLACEMENT, split_half, whole_text
 from agui_container.protocol.validator import ProducerRules, RunSequence
 from agui_core.turns import repeated_id, repeated_ids
 
