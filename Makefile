@@ -91,8 +91,10 @@ format: $(VENV)/.test ## Format the code and fix what lint can fix
 .PHONY: proto
 proto: GEN := app/agui_container/protocols/gen
 proto: $(VENV)/.all ## Compile the services of proto/
-	$(BIN)/python -m grpc_tools.protoc -I proto --include_imports --descriptor_set_out=$(GEN)/services.binpb --pyi_out=$(GEN) \
-		$(patsubst proto/%,%,$(sort $(shell find proto -name '*.proto')))
+	out=$$(mktemp -d) && \
+	$(BIN)/python -m grpc_tools.protoc -I proto --include_imports --descriptor_set_out=$(GEN)/services.binpb --pyi_out=$$out \
+		$(patsubst proto/%,%,$(sort $(shell find proto -name '*.proto'))) && \
+	find $$out -name '*.pyi' -exec mv {} $(GEN) \; && rm -r $$out
 
 .PHONY: schema
 schema: $(VENV)/.all ## Make the JSON Schema of agui.toml

@@ -11,7 +11,7 @@ from agui_container.ports import Clock
 from agui_container.ports.auth import Authenticator
 from agui_container.settings import Auth, Settings, SettingsError, check_auth, check_extra
 from agui_container.web.authentication import NO_AUTHENTICATION, CallerAuthentication, ProtectedResource
-from agui_container.web.console.options import SignIn, SignInEndpoints
+from agui_container.web.console.assets import SignIn, SignInEndpoints
 
 logger = logging.getLogger(__name__)
 

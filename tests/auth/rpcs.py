@@ -17,8 +17,9 @@ from tests.engine.doubles import WAIT
 def rpcs_of(app: FastAPI) -> list[str]:
     service = app.state.service
     options = GrpcOptions(1_000, by_session=True, origins=(), authentication=NO_AUTHENTICATION, limits_by_session=False)
-    server = build_server(service, options, [protocol.load() for protocol in grpc_protocols(Settings())])
-    return sorted(server._methods)  # noqa: SLF001 - grpclib shows its paths nowhere else
+    connect = build_server(service, options, [protocol.load() for protocol in grpc_protocols(Settings())])
+    (methods,) = connect.args
+    return sorted(methods)
 
 
 def call_rpc(

@@ -9,8 +9,8 @@ import grpc
 import pytest
 
 from agui_container.auth.claim_rules import SKEW_SECONDS
-from agui_container.protocols.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
+from agui_container.protocols.gen import agent_pb2 as roz
+from agui_container.protocols.gen import kontekst_pb2 as kontekst
 from tests.auth.conftest import Guard, Guarded, authorization
 from tests.auth.rpcs import call_rpc, rpcs_of
 from tests.engine.doubles import WAIT, ask

@@ -16,7 +16,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from agui_container.ports import session_label
-from agui_container.protocols.gen.kontekst import kontekst_pb2 as pb
+from agui_container.protocols.gen import kontekst_pb2 as pb
 from tests.auth.agents import HEADERS, digest
 from tests.auth.issuer import issuer_process
 from tests.auth.rpcs import call_rpc

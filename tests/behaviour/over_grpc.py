@@ -15,8 +15,8 @@ from grpclib.client import Stream as ClientStream
 from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 
 from agui_container.engine.engine import Engine
-from agui_container.protocols.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
+from agui_container.protocols.gen import agent_pb2 as roz
+from agui_container.protocols.gen import kontekst_pb2 as kontekst
 from tests.behaviour.dialogues import APPROVE, ASKS, CALLS, CANCELLED, ERROR, SUCCESS, Dialogue, PendingCall, Reply
 from tests.engine.doubles import WAIT, Json
 

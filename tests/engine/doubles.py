@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 
+from agui_container.agent_factory import with_tools
 from agui_container.agents.as_agent import as_agent, is_store_user, only_answers, thread_cleanup_of, with_store
 from agui_container.agents.run_limits import LimitedAgent
 from agui_container.engine.engine import Engine
@@ -25,7 +26,6 @@ from agui_container.run.run import Run
 from agui_container.run.subscription import Subscription
 from agui_container.settings import Settings
 from agui_container.stores import open_store
-from agui_container.tool_factory import with_tools
 from agui_core.commands import ThreadCommand
 from tests.replicas.buses.memory_bus import MemoryBus
 

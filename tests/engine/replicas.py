@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from string import ascii_lowercase
 
 import pytest
@@ -19,7 +19,7 @@ from agui_container.run.cluster import Cluster
 from agui_container.run.policy import CapacityLimits
 from agui_container.settings import Settings
 from agui_container.stores.sql.store import SqlStore
-from tests.engine.doubles import FakeClock, make_service
+from tests.engine.doubles import WAIT, FakeClock, make_service
 from tests.replicas.buses.memory_bus import MemoryBus
 
 
@@ -74,6 +74,14 @@ def durable_store_of(service: Engine) -> DurableStore:
 def leases_of(service: Engine) -> Leases:
     assert service.leases is not None
     return service.leases
+
+
+async def renew_until(leases: Leases, condition: Callable[[], object]) -> None:
+    """Renew the leases once, and then until the condition holds."""
+    async with asyncio.timeout(WAIT):
+        await leases.renew()
+        while not condition():
+            await leases.renew()
 
 
 def hold_claims(patch: pytest.MonkeyPatch, store: Store) -> tuple[asyncio.Event, asyncio.Event]:

@@ -10,7 +10,7 @@ from ag_ui.core import Message, RunAgentInput
 
 from agui_container.engine import admission as admission_module
 from agui_container.engine.engine import Engine
-from agui_container.engine.repeated_inputs import fingerprint_of
+from agui_container.engine.inputs import fingerprint_of
 from agui_container.main import create_app
 from agui_container.ports import Item
 from agui_container.ports.records import RunKey, RunRecord

@@ -9,7 +9,6 @@ from pydantic_core import from_json
 
 from agui_container.ports import Item
 from agui_container.ports import store as store_port
-from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.records import ThreadKey
 from agui_container.ports.store import StoreUnavailable
 from agui_container.run.cluster import LEASE_SECONDS
@@ -58,15 +57,11 @@ async def test_events_state_and_title_of_a_lost_run_are_kept() -> None:
     await wait_until_stored(here)
 
 
-async def test_a_cancel_reaches_a_replica_without_a_bus(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def silent(*_: object) -> None:
-        raise BusUnavailable("gone")
-
+async def test_a_cancel_reaches_another_replica_when_that_renews_its_leases() -> None:
     replicas = Replicas()
     here, there = await replicas.start(hello), await replicas.start(hello)
     reader = await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
-    monkeypatch.setattr(replicas.bus, "send", silent)
     assert (await there.runs.cancel(caller(), None, "r1"))["status"] == "running"
     await leases_of(here).renew()
     seen = await envelopes(reader)

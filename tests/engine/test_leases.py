@@ -13,12 +13,12 @@ from agui_container.ports.records import (
     RunStatus,
     ThreadNote,
 )
+from agui_container.ports.store import READER_SECONDS
 from agui_container.replicas import remote_run
 from agui_container.replicas.leases import RENEW_SECONDS
 from agui_container.run.cluster import LEASE_SECONDS
-from agui_container.run.readers import REPORT_VALID_SECONDS
 from tests.engine.doubles import START, FakeClock, asking, caller, envelopes, eventually
-from tests.engine.replicas import Replicas, hello, leases_of
+from tests.engine.replicas import Replicas, hello, leases_of, renew_until
 from tests.engine.test_recorder import RUN, beat, wait_until_stored
 from tests.stores.doubles import claim_run
 
@@ -38,14 +38,14 @@ async def test_a_run_whose_replica_is_silent_is_ended_after_eight_seconds_and_no
     there = leases_of(await replicas.start(hello))
     await claim_run(replicas.store, RUN, "dead", lease=LEASE_SECONDS)
     standing: list[RunStatus] = []
-    for _ in range(5):
+    for _ in range(9):
         await beat(there)
         record = await replicas.store.run(RUN)
         assert record is not None
         standing.append(record.status)
         replicas.clock.advance(RENEW_SECONDS)
-    assert standing == [*[RunStatus.RUNNING] * 4, RunStatus.ERROR]
-    assert (LEASE_SECONDS, RENEW_SECONDS) == (8, 2)
+    assert standing == [*[RunStatus.RUNNING] * 8, RunStatus.ERROR]
+    assert (LEASE_SECONDS, RENEW_SECONDS) == (8, 1)
 
 
 async def test_replicas_whose_clocks_differ_by_a_minute_end_none_of_each_others_runs() -> None:
@@ -67,12 +67,12 @@ async def test_replicas_whose_clocks_differ_by_a_minute_end_none_of_each_others_
 async def test_a_replica_whose_clock_is_set_back_ends_the_runs_of_the_dead_as_soon_as_before() -> None:
     replicas = Replicas()
     there = leases_of(await replicas.start(hello))
-    for _ in range(5):
+    for _ in range(9):
         await beat(there)
         replicas.clock.advance(RENEW_SECONDS)
     replicas.clock.advance(-3_600)
     await claim_run(replicas.store, RUN, "dead", lease=LEASE_SECONDS)
-    for _ in range(5):
+    for _ in range(9):
         await beat(there)
         replicas.clock.advance(RENEW_SECONDS)
     record = await replicas.store.run(RUN)
@@ -96,25 +96,25 @@ async def listed_progress(service: Engine) -> View:
 
 
 async def test_tokens_and_readers_of_a_run_are_seen_on_every_replica(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_run, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(remote_run, "REPORT_SECONDS", 0.0)
     monkeypatch.setattr(remote_run, "SILENCE_SECONDS", 0.001)
     replicas = Replicas()
     here, there = await replicas.start(report_usage), await replicas.start(hello)
     leases = leases_of(here)
-    lease_task = asyncio.create_task(leases.run())
     await here.admit(asking(), caller())
     run = here.registry.by_key[RUN]
     await eventually(lambda: run.log.watermark == 3)
     reading = [asyncio.create_task(envelopes(await there.attach(caller(), "t1", "r1", 0))) for _ in range(2)]
-    await eventually(lambda: run.readers.count() == 3)
+    await renew_until(leases, lambda: run.readers.count() == 2)
     await leases.renew()
     assert (
-        await listed_progress(there) == await listed_progress(here) == {"status": "running", "tokens": 8, "readers": 3}
+        await listed_progress(there) == await listed_progress(here) == {"status": "running", "tokens": 8, "readers": 2}
     )
     for task in reading:
         task.cancel()
     await asyncio.wait(reading)
-    replicas.clock.advance(REPORT_VALID_SECONDS)
+    replicas.clock.advance(READER_SECONDS)
+    await leases.renew()
     await leases.renew()
     assert (
         await listed_progress(there) == await listed_progress(here) == {"status": "running", "tokens": 8, "readers": 1}
@@ -122,5 +122,3 @@ async def test_tokens_and_readers_of_a_run_are_seen_on_every_replica(monkeypatch
     run.cancel()
     await wait_until_stored(here)
     assert await listed_progress(there) == {"status": "cancelled", "tokens": 8, "readers": None}
-    lease_task.cancel()
-    await asyncio.wait([lease_task])

@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator, Collection
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput, StateSnapshotEvent
 
+from agui_container.engine import inputs
 from agui_container.engine.engine import Engine
+from agui_container.engine.inputs import MergedInput
 from agui_container.ports import Item
 from agui_container.ports.records import (
     Ending,
@@ -19,9 +21,7 @@ from agui_container.ports.records import (
 from agui_container.ports.store import Delete, Store
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.replicas.leases import Leases
-from agui_container.run import merged_input
 from agui_container.run.cluster import LEASE_SECONDS, Cluster
-from agui_container.run.merged_input import MergedInput
 from agui_container.settings import Settings
 from agui_container.threads import LARGE_BYTES
 from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, forever, make_service
@@ -122,13 +122,13 @@ async def test_messages_of_a_large_request_are_merged_off_the_event_loop(
 
 def record_merges(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     """Return the ids of the threads in which inputs are merged from now on."""
-    threads, merge = set[int](), merged_input.merge
+    threads, merge = set[int](), inputs.merge
 
     def record(run_input: RunAgentInput, stored: ThreadDelta, predecessors: Collection[str]) -> MergedInput:
         threads.add(threading.get_ident())
         return merge(run_input, stored, predecessors)
 
-    monkeypatch.setattr(merged_input, "merge", record)
+    monkeypatch.setattr(inputs, "merge", record)
     return threads
 
 

@@ -12,7 +12,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.replicas import remote_run
 from tests.engine.doubles import asking, caller, envelopes, eventually, raises_code, wait_for_event
-from tests.engine.replicas import Replicas, hello, leases_of, types
+from tests.engine.replicas import Replicas, hello, leases_of, renew_until, types
 from tests.engine.test_recorder import RUN, talker, wait_until_stored
 
 
@@ -26,25 +26,20 @@ async def open_run() -> tuple[Replicas, Engine, Engine]:
 
 
 async def test_a_reader_elsewhere_holds_up_the_grace_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_run, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(remote_run, "REPORT_SECONDS", 0.0)
     monkeypatch.setattr(remote_run, "SILENCE_SECONDS", 0.001)
     replicas = Replicas()
     here, there = await replicas.start(hello), await replicas.start(hello)
-    lease_task = asyncio.create_task(leases_of(here).run())
     (await here.admit(asking(), caller())).close()
     run = here.registry.by_key[RUN]
     await eventually(lambda: run.log.watermark == 3)
-    replicas.clock.advance(29)
     reading = asyncio.create_task(envelopes(await there.attach(caller(), "t1", "r1", 0)))
-    await eventually(run.readers.count)
-    for _ in range(2):
+    for _ in range(3):
         replicas.clock.advance(29)
-        await eventually(run.readers.count)
+        await renew_until(leases_of(here), run.readers.count)
     assert not run.log.has_ended
     run.cancel()
     assert types(await reading)[-1] == "RUN_FINISHED"
-    lease_task.cancel()
-    await asyncio.wait([lease_task])
     await wait_until_stored(here)
 
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from agui_container.ports.records import Exists, RunProgress, RunStatus
+from agui_container.ports.records import Exists, Lease, RunProgress, RunStatus
 from agui_container.ports.store import Delete, DurableStore, LeaseLost
 from tests.stores.conftest import DurableReplica
 from tests.stores.doubles import RUN, THREAD, A, B, begin, claim, claim_run, ending, envelopes, run
@@ -34,7 +34,7 @@ async def test_a_replica_renews_its_own_open_runs(durable: DurableStore) -> None
     await claim_run(durable, run("r2", "t2"), B)
     await claim_run(durable, run("r3", "t3"), A)
     await durable.finish(run("r3", "t3"), A, [], ending())
-    assert await durable.renew(A, 1000.0) == {RUN: False}
+    assert await durable.renew(A, 1000.0) == {RUN: Lease()}
 
 
 async def test_a_replica_reports_the_progress_of_its_open_runs(durable: DurableStore) -> None:
@@ -56,10 +56,18 @@ async def test_a_replica_that_renews_hears_which_runs_are_unwanted(durable: Dura
     await claim_run(durable, RUN, A)
     await claim_run(durable, run("r2", "t2"), A)
     assert await durable.cancel(RUN)
-    assert await durable.renew(A, 300.0) == {RUN: True, run("r2", "t2"): False}
+    assert await durable.renew(A, 300.0) == {RUN: Lease(is_cancel_requested=True), run("r2", "t2"): Lease()}
     await durable.finish(RUN, A, [], ending())
     assert not await durable.cancel(RUN)
     assert not await durable.cancel(run("nobody"))
+
+
+async def test_a_replica_that_renews_hears_which_runs_are_read_elsewhere(durable: DurableStore) -> None:
+    await claim_run(durable, RUN, A)
+    await claim_run(durable, run("r2", "t2"), A)
+    await durable.report_reader(RUN)
+    await durable.report_reader(run("nobody"))
+    assert await durable.renew(A, 300.0) == {RUN: Lease(is_read_elsewhere=True), run("r2", "t2"): Lease()}
 
 
 async def test_a_run_that_is_taken_over_is_no_longer_its_replicas(durable: DurableStore) -> None:

@@ -11,6 +11,7 @@ from agui_container.ports.records import (
     Busy,
     Change,
     Exists,
+    Lease,
     RunStatus,
     ThreadDelta,
     ThreadNote,
@@ -265,7 +266,7 @@ async def test_the_cancellation_of_a_run_that_waits_is_known_when_it_begins(dura
     await claim_run(durable)
     await durable.enqueue(claim(run("r2")))
     assert await durable.cancel(run("r2"))
-    assert await durable.renew(A, 15.0) == {RUN: False, run("r2"): True}
+    assert await durable.renew(A, 15.0) == {RUN: Lease(), run("r2"): Lease(is_cancel_requested=True)}
     await durable.finish(RUN, A, [], ending())
     begun = await begin(durable, replace(claim(run("r2")), is_queued=True))
     assert isinstance(begun, Begun)

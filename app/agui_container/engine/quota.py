@@ -19,7 +19,7 @@ from agui_container.ports.records import DayTokens
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.event_log import LogMemory
 from agui_container.run.policy import CapacityLimits, IdentityLimits
-from agui_container.telemetry.limits import RefusalLog
+from agui_container.telemetry.instruments import RefusalLog
 
 MINUTE = 60.0
 

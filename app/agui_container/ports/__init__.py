@@ -40,7 +40,6 @@ from agui_container.ports.model import (
     ToolCallDelta,
     UsageDelta,
 )
-from agui_container.ports.policy import CallRules, Permission, Policy, PolicyDecision, allow_all
 from agui_container.ports.tool import (
     Instructed,
     Previewing,
@@ -52,6 +51,7 @@ from agui_container.ports.tool import (
     ToolSuspension,
     consent_question,
 )
+from agui_container.ports.tool_calls import CallRules, Permission, Policy, PolicyDecision, allow_all
 from agui_core.expander import MessageText
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Port of the bus between replicas: events of active runs, and commands to the replica that executes a run.
+"""Port of the bus between replicas, which carries the events of active runs.
 
 Rule: the bus may lose messages, and only the store is reliable. An event is stored before it is published. A follower
 detects a gap and reads the missing events from the store. The bus does not decide which replica executes a run.
@@ -37,12 +37,6 @@ class Bus(Protocol):
         Raises:
             EventGap: the next batch would leave a gap.
         """
-
-    async def send(self, replica: str, command: bytes) -> None:
-        """Send a command to a replica. Delivery is not confirmed; the effect is visible in the run's events."""
-
-    def commands(self, replica: str) -> AsyncIterator[bytes]:
-        """Iterate over the commands for a replica, from the replica's start, until the iterator is closed."""
 
     async def open(self) -> None:
         """Connect."""

@@ -163,6 +163,18 @@ class RunProgress(Struct, frozen=True):
     usage: bytes | None = None
 
 
+class Lease(Struct, frozen=True):
+    """Renewed lease of an open run, with what other replicas want of the run.
+
+    Attributes:
+        is_cancel_requested: True if its cancellation was requested.
+        is_read_elsewhere: True if a reader on another replica was reported a short time ago.
+    """
+
+    is_cancel_requested: bool = False
+    is_read_elsewhere: bool = False
+
+
 DAY = 86_400
 """Seconds of a UTC day. Unix time has no leap seconds."""
 

@@ -28,6 +28,7 @@ from agui_container.ports.records import (
     DayTokens,
     Ending,
     Exists,
+    Lease,
     Page,
     RunKey,
     RunProgress,
@@ -55,6 +56,9 @@ READ_BYTES = 256_000
 
 GIVE_UP_SECONDS = 20.0
 """Longest outage of the store before its runs are ended and their readers get an error."""
+
+READER_SECONDS = 6.0
+"""Time that a reader on another replica counts after a report of it."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
 """Shortest and longest seconds between two attempts to claim a busy thread or to reach the store."""
@@ -298,15 +302,18 @@ class DurableStore(Store, Protocol):
         Raises the same exceptions as ``finish``.
         """
 
-    async def renew(self, replica: str, lease: float, progress: Sequence[RunProgress] = ()) -> Mapping[RunKey, bool]:
+    async def renew(self, replica: str, lease: float, progress: Sequence[RunProgress] = ()) -> Mapping[RunKey, Lease]:
         """Renew the leases of all open runs of the replica for ``lease`` seconds, and store their progress.
 
         Returns:
-            The open runs of the replica, each with True if its cancellation was requested. It has lost all others.
+            The leases of the replica's open runs. It has lost all others.
         """
 
     async def cancel(self, run: RunKey) -> bool:
         """Request the cancellation of a run. Return True if the run is open. ``renew`` reports it to its replica."""
+
+    async def report_reader(self, run: RunKey) -> None:
+        """Report a reader on another replica. ``renew`` passes it to the run's replica for ``READER_SECONDS``."""
 
     async def take_over(self, replica: str, lease: float) -> Sequence[RunRecord]:
         """Assign up to ``PAGE`` open runs of other replicas whose lease has expired to this replica.

@@ -17,7 +17,6 @@ from pydantic_core import to_json
 from agui_container.conversation.merge import dump_message
 from agui_container.conversation.recovery import RecoveredRun, recover_run
 from agui_container.log_values import format_fields
-from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.records import (
     Change,
     Ending,
@@ -32,7 +31,7 @@ from agui_container.ports.records import (
 from agui_container.ports.store import DurableStore, LeaseLost, StoreUnavailable
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
-from agui_container.run.cluster import LEASE_SECONDS, Cluster, ReplicaCommand, decode_command
+from agui_container.run.cluster import LEASE_SECONDS, Cluster
 from agui_container.run.endings import number_events, start_event, sum_usage, usage_json
 from agui_container.run.life import RunPhase
 from agui_container.run.recorder import LEASE_TAKEN, NOT_STORED, thread_deleted
@@ -40,11 +39,8 @@ from agui_container.run.run import Run
 from agui_container.threads import offload
 from agui_core.expander import IllegalEvent
 
-RENEW_SECONDS = 2.0
-"""Pause between two renewals, reports and searches for expired leases."""
-
-BUS_RETRY_SECONDS = 1.0
-"""Pause before listening to the bus again after it has failed."""
+RENEW_SECONDS = 1.0
+"""Pause between two renewals, reports and searches for expired leases. A cancel on another replica waits for it."""
 
 PURGE_SECONDS = 60.0
 """Pause between two removals of old data."""
@@ -75,7 +71,6 @@ class Leases:
         """Run each job in a task of its own until cancelled, so that a slow one does not delay the renewal."""
         async with asyncio.TaskGroup() as tasks:
             for job, pause in (
-                (self._listen, BUS_RETRY_SECONDS),
                 (self.renew, RENEW_SECONDS),
                 (self.reap, RENEW_SECONDS),
                 (self.purge, PURGE_SECONDS),
@@ -83,7 +78,7 @@ class Leases:
                 tasks.create_task(run_periodically(job, pause), name=job.__name__)
 
     async def renew(self) -> None:
-        """Renew the leases of this replica, and report the runs that have changed.
+        """Renew the leases of this replica, report the runs that have changed, and learn which are read elsewhere.
 
         End local runs whose lease was lost or whose cancellation was requested.
         """
@@ -94,9 +89,11 @@ class Leases:
         leases = await self._store.renew(cluster.replica, LEASE_SECONDS, changed)
         self._reported = progress
         self._mark_reachable(cluster.clock.time())
-        for key, is_cancel_requested in leases.items():
-            if is_cancel_requested and (run := runs.get(key)) is not None:
-                run.cancel()
+        for key, lease in leases.items():
+            if (run := runs.get(key)) is not None:
+                run.readers.report_elsewhere(is_read=lease.is_read_elsewhere)
+                if lease.is_cancel_requested:
+                    run.cancel()
         self._orphans = [key for key in leases if not self._is_running(key)]
         for key in stored:
             if key not in leases and (run := runs.get(key)) is not None:
@@ -166,23 +163,6 @@ class Leases:
         await cluster.finish(key, missing, ending)
         await cluster.publish(key, missing)
 
-    async def _listen(self) -> None:
-        async for command in self._cluster.bus.commands(self._cluster.replica):
-            self._handle_command(command)
-
-    def _handle_command(self, data: bytes) -> None:
-        try:
-            command, key, reader = decode_command(data)
-        except (TypeError, ValueError) as error:
-            logger.warning("replica command invalid %s", format_fields({"error": error}))
-            return
-        if (run := self._runs.get(key)) is None:
-            return
-        if command is ReplicaCommand.CANCEL:
-            run.cancel()
-        else:
-            run.readers.report(reader)
-
 
 def progress_of(run: Run) -> RunProgress:
     return RunProgress(run.key, run.readers.count(), usage_json(sum_usage(run.ctx.usage)))
@@ -193,7 +173,7 @@ async def run_periodically(job: Callable[[], Awaitable[None]], pause: float) -> 
     while True:
         try:
             await job()
-        except (StoreUnavailable, BusUnavailable) as error:
+        except StoreUnavailable as error:
             logger.warning("lease job postponed %s", format_fields({"retry_in": f"{pause}s", "error": error}))
         except Exception:
             logger.exception("lease job failed %s", format_fields({"retry_in": f"{pause}s"}))

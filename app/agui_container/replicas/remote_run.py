@@ -21,9 +21,8 @@ from agui_container.ports.records import RunKey, RunRecord
 from agui_container.ports.store import DurableStore, store_errors_as_app_errors, wait_for_store
 from agui_container.protocol.errors import ErrorCode
 from agui_container.protocol.wire.envelope import Batch, Envelope
-from agui_container.run.cluster import Cluster, ReplicaCommand
+from agui_container.run.cluster import Cluster
 from agui_container.run.endings import number_events
-from agui_container.run.readers import WATCH_SECONDS
 from agui_container.run.subscription import OnClose, PushBatch
 
 T = TypeVar("T")
@@ -35,6 +34,10 @@ SILENCE_SECONDS, LONGEST_SILENCE = 0.25, 2.0
 
 The pause doubles each time the store has no new events.
 """
+
+REPORT_SECONDS = 2.0
+"""Shortest pause between two reports of a reader; twice as long while the run is silent. A grace that is shorter than
+the pause ends before a report can stop it."""
 
 TERMINAL = (EventType.RUN_FINISHED, EventType.RUN_ERROR)
 
@@ -89,7 +92,6 @@ class RemoteSubscription:
         self._started_at = record.started_at
         self._after = after
         self._on_close = on_close
-        self._reader = cluster.new_id()
         self._is_closed = self._is_interrupted = False
         self._report_at = -math.inf
         self._batches = self._read()
@@ -136,20 +138,19 @@ class RemoteSubscription:
                 return
 
     async def _look_up(self) -> RunRecord | None:
-        """Return the record of the run, or None if it was deleted. Report this reader to the run's replica."""
+        """Return the record of the run, or None if it was deleted. Report this reader if it is time to."""
         record = await self._store.run(self._key)
         if record is None or record.started_at != self._started_at:
             return None
         if record.is_open:
-            await self._report_presence(record.replica)
+            await self._report_reader()
         return record
 
-    async def _report_presence(self, replica: str) -> None:
-        """Tell the run's replica, at most every ``WATCH_SECONDS``, that the run has a reader."""
+    async def _report_reader(self) -> None:
         now = asyncio.get_running_loop().time()
         if now >= self._report_at:
-            self._report_at = now + WATCH_SECONDS
-            await self._cluster.send(replica, ReplicaCommand.READER_PRESENT, self._key, self._reader)
+            await self._store.report_reader(self._key)
+            self._report_at = now + REPORT_SECONDS
 
     async def _read_store(self) -> Sequence[Envelope]:
         return await self._store.envelopes(self._key, self._after)

@@ -1,4 +1,4 @@
-"""The cluster of replicas on one store and bus, as one of them uses it: its name, its leases, its messages to others.
+"""The cluster of replicas on one store and bus, as one of them uses it: its name, and what it publishes.
 
 Rule: a failure of the bus fails no run, because the store has everything that the bus carries. The replica name is made
 when the process opens, because a restored snapshot of the process must not share it.
@@ -8,10 +8,8 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 
 from msgspec.structs import replace
-from pydantic_core import from_json, to_json
 
 from agui_container.log_values import format_fields
 from agui_container.ports import Clock
@@ -24,21 +22,13 @@ from agui_container.protocol.wire.envelope import Envelope
 LEASE_SECONDS = 8.0
 """Duration of a lease. A run whose lease is not renewed may be taken over by another replica."""
 
-SEND_SECONDS = 0.5
-"""Timeout of a bus call that a run or a caller waits for."""
+PUBLISH_SECONDS = 0.5
+"""Longest wait of a run for the bus."""
 
 QUIET_SECONDS = 5.0
 """Pause of publishing after a bus call has failed."""
 
 logger = logging.getLogger(__name__)
-
-
-class ReplicaCommand(StrEnum):
-    """A message from one replica to another, about a run of the receiver."""
-
-    CANCEL = "cancel"
-    READER_PRESENT = "watched"
-    """Followed by the name of the reader."""
 
 
 class ThreadEnds:
@@ -100,10 +90,9 @@ class Cluster:
         await self.store.finish(run, self.replica, envelopes, ending)
 
     async def cancel(self, run: RunRecord) -> None:
-        """Ask a run's replica to end it. The bus delivers this at once; a renewal of leases finds it in the store."""
+        """Ask a run's replica to end it. The replica finds this in the store at the next renewal of its leases."""
         if self.durable is not None:
             await self.durable.cancel(run.key)
-            await self.send(run.replica, ReplicaCommand.CANCEL, run.key)
 
     async def cancel_thread(self, thread: ThreadKey) -> bool:
         """Ask other replicas to end their runs of a thread, the waiting ones first. Return True if a run is open."""
@@ -115,14 +104,6 @@ class Cluster:
                 await self.cancel(record)
         return bool(found)
 
-    async def send(self, replica: str, command: ReplicaCommand, run: RunKey, reader: str = "") -> None:
-        """Send a command about a run to its replica. Log a failure or a timeout of the bus and return."""
-        try:
-            async with asyncio.timeout(SEND_SECONDS):
-                await self.bus.send(replica, encode_command(command, run, reader))
-        except (BusUnavailable, TimeoutError) as error:
-            logger.warning("bus send failed %s", format_fields({"run": run.run_id, "error": reason_of(error)}))
-
     async def publish(self, run: RunKey, envelopes: Sequence[Envelope]) -> None:
         """Publish stored events to the readers on other replicas. A reader that misses them reads the store.
 
@@ -132,27 +113,12 @@ class Cluster:
         if not envelopes or now < self._quiet_until:
             return
         try:
-            async with asyncio.timeout(SEND_SECONDS):
+            async with asyncio.timeout(PUBLISH_SECONDS):
                 await self.bus.publish(run, envelopes)
         except (BusUnavailable, TimeoutError) as error:
             self._quiet_until = now + QUIET_SECONDS
-            reason = reason_of(error)
+            reason = str(error) or f"the bus did not answer within {PUBLISH_SECONDS} seconds"
             logger.warning(
                 "bus publish failed %s",
                 format_fields({"run": run.run_id, "retry_in": f"{QUIET_SECONDS:g}s", "error": reason}),
             )
-
-
-def reason_of(error: BusUnavailable | TimeoutError) -> str:
-    return str(error) or f"the bus did not answer within {SEND_SECONDS} seconds"
-
-
-def encode_command(command: ReplicaCommand, run: RunKey, reader: str = "") -> bytes:
-    """Return a command as JSON: an array of the command, the fields of the run's key and the name of a reader."""
-    return to_json((command, *run, reader))
-
-
-def decode_command(data: bytes) -> tuple[ReplicaCommand, RunKey, str]:
-    """Raises ``ValueError``."""
-    name, owner, thread_id, run_id, reader = from_json(data)
-    return ReplicaCommand(name), RunKey(owner, thread_id, run_id), reader

@@ -26,9 +26,8 @@ from agui_container.protocol.validator import RunSequence
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.run.cluster import Cluster
 from agui_container.run.endings import TerminalEvent, number_events
-from agui_container.run.entries import Entry, entry_notes
 from agui_container.run.event_log import EventLog
-from agui_container.run.questions import ended_turn, question_notes
+from agui_container.run.notes import Entry, ended_turn, entry_notes, question_notes
 
 WINDOW_SECONDS = 0.005
 """Time that an event waits for others, so that all are stored in one transaction."""

@@ -7,7 +7,9 @@ Rules:
 - Nothing is measured for each event of a run: a run is measured at its end, and counts are read when somebody asks.
 """
 
+import logging
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from types import TracebackType
@@ -19,6 +21,7 @@ from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Observation, get_meter
 
 from agui_container import __version__
+from agui_container.log_values import format_fields
 from agui_container.telemetry.semconv import ERROR, MODEL, PROVIDER, STATUS, TOKEN_TYPE
 
 LIMIT, LIMIT_SCOPE = "agui.limit.name", "agui.limit.scope"
@@ -33,6 +36,12 @@ FIRST_EVENT_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 
 CALL_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 LAG_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 TOKENS = (16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576)
+
+
+REPORT_SECONDS = 60.0
+"""Seconds between two log lines about the same limit of the same identity."""
+
+logger = logging.getLogger(__name__)
 
 
 class Sink(Protocol):
@@ -150,6 +159,32 @@ class CallTimer:
         if error_type is not None:
             self._attributes[ERROR] = error_type.__name__
         self._histogram.record(time.perf_counter() - self._started_at, self._attributes)
+
+
+class RefusalLog:
+    """Refusals by limits: all in the metric, and in the log one in ``REPORT_SECONDS`` for each limit of an identity.
+
+    Args:
+        now: returns seconds.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._reported_at: OrderedDict[tuple[str, str], float] = OrderedDict()
+
+    def report(self, name: str, identity: str = "", scope: str = "process") -> None:
+        """Count a refusal, and log it unless the same limit was logged a short while ago.
+
+        ``identity`` is the one that was refused, empty without one. ``scope`` is ``identity`` or ``process``.
+        """
+        REFUSALS.add(1, {LIMIT: name, LIMIT_SCOPE: scope})
+        now = self._now()
+        while self._reported_at and now - next(iter(self._reported_at.values())) >= REPORT_SECONDS:
+            self._reported_at.popitem(last=False)
+        if (name, identity) not in self._reported_at:
+            self._reported_at[name, identity] = now
+            fields = {"limit": name, "identity": identity} if identity else {"limit": name}
+            logger.warning("limit reached %s", format_fields(fields))
 
 
 class CountedEngine(Protocol):

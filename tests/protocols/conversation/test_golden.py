@@ -20,8 +20,8 @@ from google.protobuf.message import Message
 from agui_container.protocols.conversation.events import RUN_ENDS, Completed, Outcome, outcome_of
 from agui_container.protocols.conversation.pending import CALL_EVENTS, Answer, PendingCalls
 from agui_container.protocols.conversation.translator import Cancellation, Translator
-from agui_container.protocols.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
+from agui_container.protocols.gen import agent_pb2 as roz
+from agui_container.protocols.gen import kontekst_pb2 as kontekst
 from agui_container.protocols.kontekst.translator import KontekstTranslator
 from agui_container.protocols.roboto.messages import session_messages
 from agui_container.protocols.roboto.requests import Facts, ToolSpec

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agui_container.protocols.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
+from agui_container.protocols.gen import agent_pb2 as roz
+from agui_container.protocols.gen import kontekst_pb2 as kontekst
 from tests.behaviour.approval_tools import PAID
 from tests.protocols.conversation.two_clients import Clients, RozTurn, two_clients
 from tests.protocols.grpc.client import call_text

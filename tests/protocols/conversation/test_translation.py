@@ -12,8 +12,8 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocols.conversation.approvals import ApprovalDecision, Verdict, approval_requests, decision
 from agui_container.protocols.conversation.events import RUN_ENDS, Cancelled, outcome_of, text_of, with_field_names
 from agui_container.protocols.conversation.pending import CALL_EVENTS, PendingCalls
-from agui_container.protocols.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
+from agui_container.protocols.gen import agent_pb2 as roz
+from agui_container.protocols.gen import kontekst_pb2 as kontekst
 from agui_container.protocols.kontekst.translator import KontekstTranslator, RunStart
 from agui_container.protocols.roboto.messages import FIELD_NAMES as ROBOTO
 from agui_container.protocols.roz.client_messages import MAX_HISTORY, history_of, tool_message, tool_of, user_message

@@ -3,7 +3,7 @@
 import pytest
 
 from agui_container.agents.gate import journal
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
+from agui_container.protocols.gen import agent_pb2 as roz
 from tests.behaviour.approval_tools import PAID
 from tests.protocols.conversation.two_clients import CANCELLED, EXPIRED, Clients, RozTurn, two_clients
 from tests.protocols.grpc.client import call_text

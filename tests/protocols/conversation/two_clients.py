@@ -11,7 +11,7 @@ from google.protobuf.json_format import MessageToDict
 
 from agui_container.engine.engine import Engine
 from agui_container.main import build_app
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
+from agui_container.protocols.gen import agent_pb2 as roz
 from agui_container.protocols.roz.session import THREAD_METADATA
 from agui_container.settings import Settings
 from tests.behaviour.approval_tools import POLICY, TOOLS

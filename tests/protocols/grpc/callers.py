@@ -10,8 +10,8 @@ from grpclib.client import Channel, StreamStreamMethod
 from grpclib.exceptions import StreamTerminatedError
 
 from agui_container.main import build_app
-from agui_container.protocols.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
+from agui_container.protocols.gen import agent_pb2 as roz
+from agui_container.protocols.gen import kontekst_pb2 as kontekst
 from agui_container.settings import Settings
 from agui_container.web.caller_middleware import SESSION_HEADER
 from tests.behaviour.over_grpc import ClientCall

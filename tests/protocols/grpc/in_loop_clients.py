@@ -8,7 +8,7 @@ from typing import TypeVar
 import h2.events
 
 from agui_container.main import build_app
-from agui_container.protocols.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.protocols.gen import kontekst_pb2 as kontekst
 from agui_container.settings import Settings
 from tests.behaviour.server import serving
 from tests.engine.doubles import WAIT, make_service

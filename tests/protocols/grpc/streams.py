@@ -4,7 +4,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from agui_container.protocols.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.protocols.gen import kontekst_pb2 as kontekst
 from agui_container.protocols.grpc.call import PIECE_BYTES, Call, CallAdmission
 from agui_container.protocols.grpc.messages import PREFIX
 from agui_container.protocols.grpc.options import GrpcOptions

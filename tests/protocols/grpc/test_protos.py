@@ -19,4 +19,4 @@ def test_the_compiled_files_are_current(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "grpc_tools.protoc", "-I", "proto", "--include_imports", *made]
     subprocess.run([*command, *sources], cwd=ROOT, check=True)
     for path in [tmp_path / SERVICES, *tmp_path.rglob("*.pyi")]:
-        assert path.read_bytes() == (GENERATED / path.relative_to(tmp_path)).read_bytes(), "run `make proto`"
+        assert path.read_bytes() == (GENERATED / path.name).read_bytes(), "run `make proto`"

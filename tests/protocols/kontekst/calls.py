@@ -4,7 +4,7 @@ from typing import Any
 
 import grpc
 
-from agui_container.protocols.gen.kontekst import kontekst_pb2 as pb
+from agui_container.protocols.gen import kontekst_pb2 as pb
 from tests.protocols.grpc.client import WAIT, GrpcCall
 
 RunTalk = GrpcCall[pb.RunCommand, pb.RunEvent]

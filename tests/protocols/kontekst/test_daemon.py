@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from agui_container.main import build_app
-from agui_container.protocols.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.protocols.gen import kontekst_pb2 as kontekst
 from agui_container.settings import Settings
 from tests.behaviour.server import serving
 from tests.protocols.grpc.h2 import message

@@ -5,7 +5,7 @@ import json
 import grpc
 import pytest
 
-from agui_container.protocols.gen.kontekst import kontekst_pb2 as pb
+from agui_container.protocols.gen import kontekst_pb2 as pb
 from tests.protocols.conftest import Dial
 from tests.protocols.grpc.client import call_text
 from tests.protocols.kontekst.calls import start_run, unary

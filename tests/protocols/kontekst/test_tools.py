@@ -6,7 +6,7 @@ from collections import Counter
 import grpc
 import pytest
 
-from agui_container.protocols.gen.kontekst import kontekst_pb2 as pb
+from agui_container.protocols.gen import kontekst_pb2 as pb
 from tests.protocols.conftest import ASSISTANT, Dial
 from tests.protocols.grpc.client import call_text
 from tests.protocols.kontekst.calls import RunTalk, start_run

@@ -4,7 +4,7 @@ from typing import Any
 
 import grpc
 
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as pb
+from agui_container.protocols.gen import agent_pb2 as pb
 from tests.protocols.grpc.client import GrpcCall
 
 SESSION = "/roz.v1.AgentService/StreamSession"

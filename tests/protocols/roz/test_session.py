@@ -4,7 +4,7 @@ import grpc
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as pb
+from agui_container.protocols.gen import agent_pb2 as pb
 from tests.protocols.conftest import Dial
 from tests.protocols.grpc.client import call_text
 from tests.protocols.roz.calls import RozTalk, schema, start_session, wait_for_turn

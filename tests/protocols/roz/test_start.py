@@ -6,7 +6,7 @@ import grpc
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as pb
+from agui_container.protocols.gen import agent_pb2 as pb
 from tests.protocols.conftest import ASSISTANT, Dial
 from tests.protocols.grpc.http_requests import get_json
 from tests.protocols.roz.calls import RozTalk, session_of, start_session, wait_for_turn

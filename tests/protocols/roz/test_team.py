@@ -3,7 +3,7 @@
 import grpc
 import pytest
 
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as pb
+from agui_container.protocols.gen import agent_pb2 as pb
 from tests.protocols.conftest import ASSISTANT, Dial
 from tests.protocols.grpc.client import WAIT, call_text
 from tests.protocols.grpc.http_requests import answer_approval, get_json, run_over_sse

@@ -6,7 +6,7 @@ import pytest
 from ag_ui.core import RunAgentInput, ToolCallArgsEvent, ToolCallEndEvent, ToolCallStartEvent, UserMessage
 
 from agui_container.ports import Item
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as roz
+from agui_container.protocols.gen import agent_pb2 as roz
 from tests.protocols.conversation.two_clients import RozTurn
 from tests.protocols.grpc.callers import serving_caller
 from tests.protocols.roz.calls import schema

@@ -10,7 +10,7 @@ import pytest
 from ag_ui.core import AgentCapabilities, RunAgentInput
 
 from agui_container.ports import Item
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as pb
+from agui_container.protocols.gen import agent_pb2 as pb
 from tests.protocols.conversation.two_clients import RozTurn, two_clients
 from tests.protocols.grpc.callers import RozSession, serving_caller
 from tests.protocols.grpc.client import call_text

@@ -13,14 +13,14 @@ from agui_container.protocol.wire.envelope import Envelope
 class MemoryBus:
     def __init__(self) -> None:
         self._runs = defaultdict[RunKey, list[Envelope]](list)
-        self._commands = defaultdict[str, list[bytes]](list)
         self._changed = asyncio.Event()
 
     async def publish(self, run: RunKey, envelopes: Sequence[Envelope]) -> None:
         known = self._runs[run]
         last = known[-1].seq if known else 0
         known += [envelope for envelope in envelopes if envelope.seq > last]
-        self._notify()
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     async def follow(self, run: RunKey, after: int, silence: float = SILENCE) -> AsyncIterator[Sequence[Envelope]]:
         """Yield the envelopes after ``seq`` ``after`` in batches. Raises ``EventGap`` if there is a gap."""
@@ -37,22 +37,6 @@ class MemoryBus:
 
     def _after(self, run: RunKey, after: int) -> Sequence[Envelope]:
         return skip_seen(after, [envelope for envelope in self._runs[run] if envelope.seq > after])
-
-    async def send(self, replica: str, command: bytes) -> None:
-        self._commands[replica].append(command)
-        self._notify()
-
-    async def commands(self, replica: str) -> AsyncIterator[bytes]:
-        count = 0
-        while True:
-            while len(self._commands[replica]) == count:
-                await self._changed.wait()
-            count += 1
-            yield self._commands[replica][count - 1]
-
-    def _notify(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
 
     async def open(self) -> None:
         """Do nothing."""

@@ -212,7 +212,7 @@ class ConversationLoop(Generic[Request, In, Out]):
                 await self._client.send_events(batch, self._feed)
         finally:
             self._is_running = False
-            self._client.leave(subscription)
+            subscription.close()
 
     def _feed(self, kind: EventType, event: Event) -> Sequence[Out]:
         messages = self._translator.feed(kind, event)
@@ -317,7 +317,7 @@ class ConversationLoop(Generic[Request, In, Out]):
         if subscription is None:
             return
         if self._is_cancelled:  # before the client has seen anything of this run
-            self._client.leave(subscription)
+            subscription.close()
             return
         answered = [ApprovalDecision(call_id, Verdict.ELSEWHERE) for call_id in self._pending.approvals]
         refused = [message for answer in self._pending.drop_approvals() for message in self._refuse(answer)]

@@ -45,7 +45,6 @@ from agui_container.protocol.wire.envelope import Batch
 from agui_container.protocols.conversation.events import Event, Outcome
 from agui_container.protocols.conversation.pending import Answer, PendingCalls
 from agui_container.run.policy import NO_CONDITION, ThreadCondition
-from agui_container.run.subscription import Subscription
 
 Request_contra = TypeVar("Request_contra", contravariant=True)
 """A request that begins a conversation."""
@@ -139,6 +138,3 @@ class ClientConnection(Protocol[In_co, Out_contra]):
     async def send_events(self, batch: Batch, translate: Callable[[EventType, Event], Iterable[Out_contra]]) -> None:
         events = zip(batch.types, map(orjson.loads, batch.data), strict=True)
         await self.send([message for kind, event in events for message in translate(kind, event)])
-
-    def leave(self, subscription: Subscription) -> None:
-        subscription.close()

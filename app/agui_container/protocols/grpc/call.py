@@ -8,9 +8,10 @@ Source: gRPC over HTTP/2.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Generic, ParamSpec, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from google.protobuf.message import Message
 from grpclib.const import Cardinality, Status
@@ -25,7 +26,6 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocols.conversation.translator import ClientConnection
 from agui_container.protocols.grpc.messages import PREFIX, check_size, decode, decode_compressed
 from agui_container.protocols.grpc.options import GrpcOptions
-from agui_container.run.subscription import Subscription
 from agui_container.threads import offload, offload_if_large
 from agui_container.web.authentication import server_url
 from agui_container.web.browser_policy import FOREIGN_ORIGIN, log_refused_page
@@ -33,24 +33,15 @@ from agui_container.web.caller_middleware import NOT_FORWARDED, check_session, m
 from agui_container.web.event_stream import STALLED_SECONDS
 
 PIECE_BYTES = 64 * 1024
-"""Bytes that are read or written at once, so that a slow client can be distinguished from a stalled one."""
+"""Bytes that are written at once, so that a slow client can be distinguished from a stalled one."""
 
 READ_SECONDS = 60.0
 """Seconds in which a client must have sent a message whose first bytes have arrived."""
-
-CLOCK_SLACK, CLOCK_SLACK_PART = 0.1, 0.02
-"""Seconds, and part of the timeout, by which a client's clock may reach the deadline of a call before the server's. A
-client cancels its call at its own deadline, and rounds the timeout that it sends."""
-
-TRANSLATED_BYTES = 1_000
-"""Size of a message, in bytes, up to which it is translated on the event loop. It takes a millisecond at most."""
 
 INTERNAL_ERROR_MESSAGE = "The server failed; its log has the cause."
 
 In = TypeVar("In", bound=Message)
 Out = TypeVar("Out", bound=Message)
-P = ParamSpec("P")
-T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -98,8 +89,6 @@ class Call(ClientConnection[In, Out], Generic[In, Out]):
         self.metadata = dict(stream._stream.headers or ())
         self._stream = stream
         self._admission = admission
-        deadline = stream.deadline
-        self._clock_slack = max(CLOCK_SLACK, CLOCK_SLACK_PART * deadline.time_remaining()) if deadline else 0.0
         self._send_lock = asyncio.Lock()
         self._is_cut_off = False
         """True if the client has taken a part of a message, and does not get the rest."""
@@ -110,14 +99,6 @@ class Call(ClientConnection[In, Out], Generic[In, Out]):
         """True while the client can receive messages. None can follow a part of a message."""
         return self._stream._stream.closable and not self._is_cut_off
 
-    def leave(self, subscription: Subscription) -> None:
-        """Stop reading a run. If the deadline of the call has passed, the run continues without readers."""
-        subscription.close(may_stay_unread=self._has_reached_deadline())
-
-    def _has_reached_deadline(self) -> bool:
-        deadline = self._stream.deadline
-        return deadline is not None and deadline.time_remaining() <= self._clock_slack
-
     @property
     def port(self) -> int:
         address: tuple[str, int] = self._stream._stream._transport.get_extra_info("sockname")
@@ -127,14 +108,8 @@ class Call(ClientConnection[In, Out], Generic[In, Out]):
 
     async def receive_request(self) -> In:
         """Return the message of a client that sends no more. Raises VALIDATION_ERROR without one in time."""
-        limit = asyncio.timeout(READ_SECONDS)
-        try:
-            async with limit:
-                request = await self.receive()
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise incomplete_message() from None
+        async with in_time():
+            request = await self.receive()
         if request is None:
             raise incomplete_message()
         return request
@@ -147,37 +122,20 @@ class Call(ClientConnection[In, Out], Generic[In, Out]):
                 time; UNAUTHORIZED for one that arrives after the caller's token has expired.
             GRPCError: UNIMPLEMENTED for a compression that is not gzip.
         """
-        limit = asyncio.timeout(READ_SECONDS)
         try:
             head = await self._stream._stream.recv_data(PREFIX.size)
             if not head:
                 return None
-            compressed, size = PREFIX.unpack(head)
-            self._check_message(size)
-            async with limit:
-                body = await self._read(size)
-            return await self._decode(body, is_compressed=compressed)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise incomplete_message() from None
+            is_compressed, size = PREFIX.unpack(head)
+            self._admission.options.authentication.check_expiry(self.caller)
+            check_size(size, self._admission.options.max_bytes)
+            async with in_time():
+                body = await self._stream._stream.recv_data(size)
         except AssertionError:  # raised by grpclib if the stream ends inside a message
             raise incomplete_message() from None
-
-    def _check_message(self, size: int) -> None:
-        options = self._admission.options
-        options.authentication.check_expiry(self.caller)
-        check_size(size, options.max_bytes)
-
-    async def _read(self, size: int) -> bytes:
-        """Read a message in pieces, so that memory is used for bytes that have arrived only."""
-        body = bytearray()
-        while len(body) < size:
-            piece = await self._stream._stream.recv_data(min(PIECE_BYTES, size - len(body)))
-            if not piece:
-                raise incomplete_message()
-            body += piece
-        return bytes(body)
+        if len(body) < size:
+            raise incomplete_message()
+        return await self._decode(body, is_compressed=is_compressed)
 
     async def _decode(self, body: bytes, *, is_compressed: bool) -> In:
         message_type: type[In] = self._stream._recv_type
@@ -185,22 +143,13 @@ class Call(ClientConnection[In, Out], Generic[In, Out]):
             return await offload_if_large(len(body), decode, message_type, body)
         if self.metadata.get("grpc-encoding") != "gzip":
             raise GRPCError(Status.UNIMPLEMENTED, "Compressed messages must use gzip.")
-        max_bytes = self._admission.options.max_bytes
-        return await offload(decode_compressed, message_type, body, max_bytes)
-
-    async def translate(self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function that translates ``size`` bytes, in a thread if they are many."""
-        if size <= TRANSLATED_BYTES:
-            return work(*args, **kwargs)
-        return await offload(work, *args, **kwargs)
+        return await offload(decode_compressed, message_type, body, self._admission.options.max_bytes)
 
     # --- out ---
 
     async def send(self, messages: Sequence[Out]) -> None:
         """Send in one write, after earlier messages. Raises RATE_LIMIT_EXCEEDED if the client does not read."""
-        await self._send_in_order(_encode(messages))
-
-    async def _send_in_order(self, data: bytes) -> None:
+        data = b"".join([PREFIX.pack(0, len(body := it.SerializeToString())) + body for it in messages])
         if not data:
             return
         self.last_sent_at = asyncio.get_running_loop().time()
@@ -235,8 +184,14 @@ def incomplete_message() -> AppError:
     return AppError(ErrorCode.VALIDATION_ERROR, "The message did not arrive in full.")
 
 
-def _encode(messages: Iterable[Message]) -> bytes:
-    return b"".join([PREFIX.pack(0, len(body := it.SerializeToString())) + body for it in messages])
+@asynccontextmanager
+async def in_time() -> AsyncIterator[None]:
+    """Limit the time for the message of a client. Raises ``AppError`` VALIDATION_ERROR after ``READ_SECONDS``."""
+    try:
+        async with asyncio.timeout(READ_SECONDS):
+            yield
+    except TimeoutError:
+        raise incomplete_message() from None
 
 
 CallHandler = Callable[[Call[In, Out]], Awaitable[None]]

@@ -3,10 +3,9 @@
 A stream is a gRPC call by its content type. Every other stream is an HTTP request (``http_request``).
 
 Rule: each repair of grpclib 0.4.9 has a test. An unknown frame is ignored. An empty DATA frame does not end a message.
-A protocol error is answered by GOAWAY. GOAWAY is sent before a close, and open calls end with a status.
+GOAWAY is sent before a close, and open calls end with a status.
 
-The limit of a message's size and gzip are in ``call``. The tests list the private names of grpclib that both modules
-use, so that an incompatible release is noticed.
+The limit of a message's size and gzip are in ``call``.
 """
 
 import asyncio
@@ -22,13 +21,10 @@ from grpclib.events import _DispatchServerEvents
 from grpclib.exceptions import GRPCError
 from grpclib.protocol import Connection, EventsProcessor, H2Protocol, Stream
 from grpclib.server import Handler
-from grpclib.utils import Wrapper
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.events import DataReceived, Event
-from h2.exceptions import ProtocolError
-from h2.frame_buffer import FrameBuffer
 from h2.settings import SettingCodes
 from hyperframe.frame import GoAwayFrame
 
@@ -42,20 +38,12 @@ MAX_STREAMS = 100
 GRPC = "application/grpc"
 """Beginning of the content type of a gRPC call."""
 
-MAX_HEADERS = 16_384
-"""Bytes of the headers of a call, 32 more for each one. A client can send the same header again with one byte."""
-
 STREAM_WINDOW = 128 * 1024
 CONNECTION_WINDOW = 256 * 1024
 """Bytes that a client may send before the application has read them."""
 
-MAX_INCOMPLETE = 2 * MAX_HEADERS
-"""Bytes of a frame and of headers that have not arrived in full. h2 checks the length of a complete frame only."""
-
-END_TURNS = 4
-END_TURN_SECONDS = 0.05
-"""Turns after a shutdown has begun until open calls are ended, and the seconds of one. Finished calls can send their
-status until then. A process that does not get the processor has no turn meanwhile, so its calls lose nothing."""
+END_SECONDS = 0.2
+"""Seconds after a shutdown has begun until open calls are ended. Finished calls can send their status until then."""
 
 LINGER_SECONDS = 5.0
 """Seconds that a client has to close its connection after GOAWAY and its last call. A client that has not read the
@@ -79,24 +67,7 @@ CONFIG = Configuration(
 logger = logging.getLogger(__name__)
 
 
-def is_call(headers: Headers | None) -> bool:
-    return dict(headers or ()).get("content-type", "").startswith(GRPC)
-
-
-class CallStream(Stream):
-    """HTTP/2 stream of one call or request. ``headers`` are those of the request."""
-
-    async def send_headers(self, headers: Headers, end_stream: bool = False) -> None:  # noqa: FBT001, FBT002 - grpclib's
-        """Send headers. The first ones of a call name the supported compressions."""
-        if is_call(self.headers) and headers[0][0] == ":status":
-            headers = [*headers, ("grpc-accept-encoding", "identity,gzip")]
-        await super().send_headers(headers, end_stream)
-
-
 class H2State(Connection):
-    def create_stream(self, *, stream_id: int | None = None, wrapper: Wrapper | None = None) -> CallStream:
-        return CallStream(self, self._connection, self._transport, stream_id=stream_id, wrapper=wrapper)
-
     def flush(self) -> None:
         if not self.is_closing():
             super().flush()
@@ -106,13 +77,6 @@ class H2State(Connection):
         if not self.is_closing():
             frame = GoAwayFrame(0, self._connection.highest_inbound_stream_id, code)
             self._transport.write(frame.serialize())
-
-
-class CountedFrames(FrameBuffer):
-    @property
-    def incomplete_bytes(self) -> int:
-        """Bytes of the frame and of the headers that have not arrived in full."""
-        return len(self._data) + sum(len(frame.data) for frame in self._headers_buffer)
 
 
 class H2EventDispatcher(EventsProcessor):
@@ -134,22 +98,18 @@ class CallTasks(Handler):
         self.draining = False
 
     def accept(self, stream: Stream, headers: Headers, release_stream: Callable[[], None]) -> None:
-        """Begin a call or a request. A request that the client has reset counts until the application has ended."""
         stream.headers = headers
 
         def release() -> None:
             self._requests.pop(stream, None)
-            self._tasks.pop(stream, None)  # grpclib keeps ended calls until ten others have begun
-            if stream.wrapper is not None:
-                stream.wrapper._error = None  # its traceback would keep the call until the garbage collector runs
             release_stream()
             self._on_change()
 
-        if self.draining or len(self._requests) >= MAX_STREAMS:
+        if self.draining:
             stream.reset_nowait(ErrorCodes.REFUSED_STREAM)
             release()
             return
-        if is_call(headers):
+        if dict(headers).get("content-type", "").startswith(GRPC):
             super().accept(stream, headers, release)
         else:
             self._requests[stream] = self._application.begin(stream, headers, release)
@@ -178,16 +138,13 @@ class GrpcProtocol(H2Protocol):
         super().__init__(CallTasks(methods, application, self._calls_changed), CONFIG, H2_CONFIG)
         self._connections = connection.connections
         self._loop = asyncio.get_running_loop()
-        self._frames = CountedFrames(server=True)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Send the settings. Like grpclib's method, with a limit of open calls and the classes of this module."""
         self.transport = cast(asyncio.Transport, transport)
         h2 = H2Connection(config=self.h2_config)
-        h2.incoming_buffer = self._frames
         h2.local_settings[SettingCodes.MAX_CONCURRENT_STREAMS] = MAX_STREAMS
         h2.local_settings[SettingCodes.INITIAL_WINDOW_SIZE] = STREAM_WINDOW
-        h2.local_settings[SettingCodes.MAX_HEADER_LIST_SIZE] = h2.decoder.max_header_list_size = MAX_HEADERS
         h2.local_settings.acknowledge()
         h2.initiate_connection()
         h2.increment_flow_control_window(CONNECTION_WINDOW - 65_535)
@@ -207,30 +164,12 @@ class GrpcProtocol(H2Protocol):
         except Exception as error:  # noqa: BLE001 - h2 raises exceptions of any type for malformed headers
             logger.info("HTTP/2 connection closed %s", format_fields({"reason": "protocol error", "cause": error}))
             self.connection.flush()  # h2 has prepared a GOAWAY with the reason, if the error is one of its own
-            if not isinstance(error, ProtocolError):
-                self.connection.go_away(ErrorCodes.PROTOCOL_ERROR)
             self.processor.close("Protocol error")
-            return
-        if self._frames.incomplete_bytes > MAX_INCOMPLETE:
-            logger.info("HTTP/2 connection closed %s", format_fields({"reason": "a frame is too large"}))
-            self.connection.go_away(ErrorCodes.FRAME_SIZE_ERROR)
-            self.processor.close("a frame is too large")
             return
         self.connection.flush()
         for event in events:
             self.processor.process(event)
         self.connection.flush()
-
-    def pause_writing(self) -> None:
-        """Stop reading while the client does not read, because answers to its pings would accumulate."""
-        super().pause_writing()
-        if not self.connection.is_closing():
-            self.transport.pause_reading()
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        if not self.connection.is_closing():
-            self.transport.resume_reading()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._connections.discard(self)
@@ -245,13 +184,10 @@ class GrpcProtocol(H2Protocol):
             return
         self.handler.draining = True
         self.connection.go_away(ErrorCodes.NO_ERROR)
-        self._end_calls_after(END_TURNS)
+        self._loop.call_later(END_SECONDS, self._end_calls)
         self._calls_changed()
 
-    def _end_calls_after(self, turns: int) -> None:
-        if turns:
-            self._loop.call_later(END_TURN_SECONDS, self._end_calls_after, turns - 1)
-            return
+    def _end_calls(self) -> None:
         for stream in list(self.processor.streams.values()):
             if stream.wrapper is not None:
                 stream.wrapper.cancel(GRPCError(Status.UNAVAILABLE, "The server is shutting down."))

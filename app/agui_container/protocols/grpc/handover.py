@@ -8,9 +8,9 @@ Source: RFC 9113, section 3.4.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Protocol
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -22,83 +22,55 @@ logger = logging.getLogger(__name__)
 
 
 class HttpConnection(Protocol):
-    """Connection of the HTTP server that has not read a request yet."""
+    """Connection of the HTTP server that has not read a request yet.
+
+    Attributes:
+        app_state: state of the lifespan, for the scope of requests.
+        app: the ASGI application.
+        tasks: tasks of the application, which the HTTP server waits for at its end.
+        connections: open connections, which the HTTP server shuts down at its end.
+    """
 
     transport: asyncio.Transport
     app_state: dict[str, Any]
-    """State of the lifespan, for the scope of requests."""
 
     @property
-    def app(self) -> Callable[..., Awaitable[None]]:
-        """The ASGI application."""
+    def app(self) -> Callable[..., Awaitable[None]]: ...
 
     @property
-    def tasks(self) -> set[asyncio.Task[None]]:
-        """Tasks of the application, which the HTTP server waits for at its end."""
+    def tasks(self) -> set[asyncio.Task[None]]: ...
 
     @property
-    def connections(self) -> set[asyncio.Protocol]:
-        """Open connections, which the HTTP server shuts down at its end."""
+    def connections(self) -> set[asyncio.Protocol]: ...
 
     def release(self) -> asyncio.Transport:
         """Give up the transport."""
 
 
-class Http2Server(Protocol):
-    """Factory of the protocols of HTTP/2 connections."""
-
-    def connect(self, connection: HttpConnection) -> asyncio.Protocol:
-        """Return the protocol that replaces the HTTP server's.
-
-        It has ``shutdown()``, and is in ``connections`` while the connection is open.
-        """
-
-
-Load = Callable[[], Callable[[], Http2Server]]
-"""Function that imports gRPC, in a thread, and returns a factory of its server, which is called on the event loop."""
+Connect = Callable[[HttpConnection], asyncio.Protocol]
+"""Makes the protocol that replaces the HTTP server's. It has ``shutdown()``, and is in ``connections`` while open."""
 
 
 class Handover:
-    """Hands connections over to gRPC. A call returns the ``ProtocolDetector`` of a new connection."""
+    """Hands connections over to gRPC, which ``load`` imports. A call returns the detector of a new connection."""
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: Callable[[], Connect]) -> None:
         self._load = load
-        self._server: Http2Server | None = None
-        self._loading: asyncio.Task[None] | None = None
-        self._waiting: list[tuple[HttpConnection, bytes]] = []
+        self._loading: asyncio.Task[Connect] | None = None
 
     def __call__(self) -> "ProtocolDetector":
         return ProtocolDetector(self)
 
     def hand_over(self, connection: HttpConnection, data: bytes) -> None:
         """Give an HTTP/2 connection its protocol. ``data`` are the bytes that have been read from it."""
-        if self._server is not None:
-            switch_protocol(connection, data, self._server)
-            return
         connection.transport.pause_reading()
-        self._waiting.append((connection, data))
         if self._loading is None:
-            self._loading = asyncio.create_task(self._import(), name="import gRPC")
-
-    async def _import(self) -> None:
-        try:
-            make = await asyncio.to_thread(self._load)
-            self._server = make()
-        except Exception:
-            logger.exception("gRPC import failed")
-        finally:
-            waiting, self._waiting, self._loading = self._waiting, [], None
-            for connection, data in waiting:
-                if self._server is None or connection.transport.is_closing():
-                    connection.transport.close()
-                else:
-                    connection.transport.resume_reading()
-                    switch_protocol(connection, data, self._server)
+            self._loading = asyncio.create_task(asyncio.to_thread(self._load), name="import gRPC")
+        self._loading.add_done_callback(partial(switch_protocol, connection, data))
 
     async def aclose(self) -> None:
         if self._loading is not None:
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait([self._loading])
+            await asyncio.wait([self._loading])
 
 
 class ProtocolDetector:
@@ -123,9 +95,17 @@ class ProtocolDetector:
         return b""
 
 
-def switch_protocol(connection: HttpConnection, data: bytes, server: Http2Server) -> None:
-    protocol = server.connect(connection)
+def switch_protocol(connection: HttpConnection, data: bytes, loading: asyncio.Task[Connect]) -> None:
+    """Replace the protocol of a connection once gRPC is imported. Without gRPC the connection is closed."""
+    error = None if loading.cancelled() else loading.exception()
+    if error is not None:
+        logger.error("gRPC import failed", exc_info=error)
+    if error is not None or loading.cancelled() or connection.transport.is_closing():
+        connection.transport.close()
+        return
+    protocol = loading.result()(connection)
     transport = connection.release()
     transport.set_protocol(protocol)
     protocol.connection_made(transport)
+    transport.resume_reading()
     protocol.data_received(data)

@@ -8,7 +8,7 @@ because clients read 0 as an exhausted context and divide by it.
 from collections.abc import Mapping
 from typing import Any
 
-from agui_container.protocols.gen.kontekst import kontekst_pb2 as pb
+from agui_container.protocols.gen import kontekst_pb2 as pb
 
 UNBOUNDED = 2**31 - 1
 """A context budget that no prompt exceeds, and the size of a context that is unknown: the largest ``int32``."""

@@ -19,7 +19,7 @@ from agui_container.engine.engine import Engine
 from agui_container.log_values import format_fields
 from agui_container.ports import EVERYBODY, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocols.gen.kontekst.kontekst_pb2 import (
+from agui_container.protocols.gen.kontekst_pb2 import (
     GetStatusRequest,
     GetStatusResponse,
     ShutdownRequest,

@@ -6,7 +6,7 @@ from agui_container.engine.engine import Engine
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocols.conversation.events import Failed
 from agui_container.protocols.conversation.loop import ConversationLoop
-from agui_container.protocols.gen.kontekst.kontekst_pb2 import RunCommand, RunEvent, StartRunCommand
+from agui_container.protocols.gen.kontekst_pb2 import RunCommand, RunEvent, StartRunCommand
 from agui_container.protocols.grpc.call import Call, CallAdmission, method
 from agui_container.protocols.grpc.messages import check_id
 from agui_container.protocols.kontekst.options import KontekstOptions

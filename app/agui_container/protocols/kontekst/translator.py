@@ -30,7 +30,7 @@ from agui_container.protocols.conversation.approvals import (
 from agui_container.protocols.conversation.events import Completed, Event, Failed, Outcome, is_failure, text_of
 from agui_container.protocols.conversation.pending import Answer, PendingCalls
 from agui_container.protocols.conversation.translator import Cancellation, Opening, Translator
-from agui_container.protocols.gen.kontekst import kontekst_pb2 as pb
+from agui_container.protocols.gen import kontekst_pb2 as pb
 from agui_container.protocols.kontekst.context import UNBOUNDED, UNKNOWN, read_snapshot
 
 SNAPSHOT = "context.snapshot"

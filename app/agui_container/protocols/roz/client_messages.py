@@ -32,8 +32,8 @@ from agui_container.protocol.client_input import object_schema, schema_problem
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import MAX_MESSAGE_PARTS
 from agui_container.protocols.conversation.approvals import ApprovalDecision, Verdict
+from agui_container.protocols.gen import agent_pb2 as pb
 from agui_container.protocols.gen.descriptors import Struct
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as pb
 
 ROLES = ("user", "assistant", "system", "tool")
 

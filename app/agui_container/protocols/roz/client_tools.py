@@ -11,7 +11,7 @@ from ag_ui.core import Tool
 from msgspec import Struct
 
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as pb
+from agui_container.protocols.gen import agent_pb2 as pb
 from agui_container.protocols.roz.client_messages import tool_of
 from agui_container.protocols.roz.options import PermissionRule, rule_for
 

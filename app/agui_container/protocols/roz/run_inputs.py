@@ -11,7 +11,7 @@ from msgspec import Struct
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import MAX_ITEMS
 from agui_container.protocols.conversation.pending import Answer, OpenCall
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as pb
+from agui_container.protocols.gen import agent_pb2 as pb
 from agui_container.protocols.grpc.messages import check_id
 from agui_container.protocols.roz.client_messages import history_of, user_message
 from agui_container.protocols.roz.client_tools import ClientTools, ToolsByName, tools_by_name

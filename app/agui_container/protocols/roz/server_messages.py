@@ -15,8 +15,8 @@ from google.protobuf.message import DecodeError, Message
 from pydantic_core import from_json, to_json
 
 from agui_container.protocol.errors import AppError
+from agui_container.protocols.gen import agent_pb2 as pb
 from agui_container.protocols.gen.descriptors import Struct, Timestamp
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as pb
 from agui_container.protocols.roz.client_messages import parameters_of
 from agui_container.protocols.roz.options import PermissionRule
 

@@ -14,7 +14,7 @@ from agui_container.ports import Caller
 from agui_container.ports.records import ThreadKey
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocols.conversation.following import ThreadRuns, pause
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as pb
+from agui_container.protocols.gen import agent_pb2 as pb
 from agui_container.protocols.grpc.call import Call, CallAdmission, method
 from agui_container.protocols.grpc.messages import check_id
 from agui_container.protocols.roz.options import RozOptions
@@ -94,4 +94,4 @@ class RozService:
             async for batch in subscription:
                 await call.send_events(batch, events.feed)
         finally:
-            call.leave(subscription)
+            subscription.close()

@@ -18,7 +18,7 @@ from agui_container.protocols.conversation.approvals import ApprovalRequest
 from agui_container.protocols.conversation.loop import ConversationLoop
 from agui_container.protocols.conversation.pending import Answer, PendingCalls, answers_call, call_id_of
 from agui_container.protocols.conversation.translator import Cancellation
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as pb
+from agui_container.protocols.gen import agent_pb2 as pb
 from agui_container.protocols.grpc.call import Call
 from agui_container.protocols.grpc.messages import check_id
 from agui_container.protocols.roz.client_tools import ClientTools, ToolsByName, tools_by_name
@@ -34,6 +34,7 @@ from agui_container.protocols.roz.run_inputs import (
 )
 from agui_container.protocols.roz.server_messages import RozEncoder, struct_of
 from agui_container.protocols.roz.translator import RozTranslator, add, answers_of
+from agui_container.threads import offload_if_large
 from agui_core.commands import FeedbackSentiment, ThreadsFeedback
 
 SessionCall = Call[pb.SessionRequest, pb.SessionResponse]
@@ -245,7 +246,7 @@ class Session:
                 await self._answer_calls(kind, request, size)
             case "register_tools":
                 registered = request.register_tools
-                new = await self._call.translate(size, tools_by_name, registered.tools, registered.source)
+                new = await offload_if_large(size, tools_by_name, registered.tools, registered.source)
                 self._tools.register(registered.source, new, registered.system_context)
                 if self._turn is not None and self._message is not None:
                     self._turn[0].offer(self._request_for(self._message))
@@ -256,7 +257,7 @@ class Session:
 
     async def _answer_calls(self, kind: str, request: pb.SessionRequest, size: int) -> None:
         modifier = request.permission_decision.modifier
-        answers = await self._call.translate(modifier.ByteSize(), answers_of, request)
+        answers = await offload_if_large(modifier.ByteSize(), answers_of, request)
         for answer in answers:
             if isinstance(answer, Cancellation):
                 await self._cancel_turn()
@@ -289,7 +290,7 @@ class Session:
             start.ClearField("model")
         if start.camera_ids or start.enable_video:
             logger.info("roz cameras ignored %s", format_fields({"count": len(start.camera_ids)}))
-        translated = await self._call.translate(size, read_start, start)
+        translated = await offload_if_large(size, read_start, start)
         continued = self._call.metadata.get(THREAD_METADATA)
         thread_id = continued or self._service.new_id()
         check_id(THREAD_METADATA, thread_id)
@@ -344,7 +345,7 @@ class Session:
         if is_full and (self._turn is not None or self._waiting):
             raise AppError(ErrorCode.THREAD_BUSY, "Another message of this session is being answered.")
         message.ai_mode = self._agent_mode(message.ai_mode)
-        queued = await self._call.translate(size, read_message, message, size, message_id, self._service.new_id())
+        queued = await offload_if_large(size, read_message, message, size, message_id, self._service.new_id())
         if isinstance(self._message, QueuedMessage) and self._turn is not None and self._options.on_busy == "interrupt":
             await self._turn[0].cancel()
         self._waiting.append(queued)

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from agui_container.protocols.conversation.approvals import approval_requests
 from agui_container.protocols.conversation.events import Event, is_denied
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as pb
+from agui_container.protocols.gen import agent_pb2 as pb
 
 MODE = "react"
 

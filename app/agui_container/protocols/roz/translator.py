@@ -24,7 +24,7 @@ from agui_container.protocols.conversation.events import (
 )
 from agui_container.protocols.conversation.pending import Answer, ClientToolCall, PendingCalls, call_id_of
 from agui_container.protocols.conversation.translator import Cancellation, Opening, Translator
-from agui_container.protocols.gen.roz.v1 import agent_pb2 as pb
+from agui_container.protocols.gen import agent_pb2 as pb
 from agui_container.protocols.roz.client_messages import parameters_of, permission_answer, tool_message
 from agui_container.protocols.roz.client_tools import TIMEOUT_MS, ToolsByName
 from agui_container.protocols.roz.options import PermissionRule, rule_for

@@ -1,4 +1,4 @@
-"""Buses that carry the events of runs and commands between replicas, and the one of a process on its own.
+"""Buses that carry the events of runs between replicas, and the one of a process on its own.
 
 Rule: buses import the ports, never the engine. The client of a server is imported only if the URL names one.
 """
@@ -47,14 +47,6 @@ class NoBus:
         while True:
             await asyncio.sleep(silence)
             yield ()
-
-    async def send(self, replica: str, command: bytes) -> None:
-        """Do nothing."""
-
-    async def commands(self, _replica: str) -> AsyncIterator[bytes]:
-        """Wait until the iterator is closed."""
-        await asyncio.Event().wait()
-        yield b""
 
     async def open(self) -> None:
         """Do nothing."""

@@ -30,7 +30,7 @@ MAX_REASON = 300
 """Characters of the client library's reason."""
 
 KEPT_ENTRIES = 1_000
-"""Length at which a stream is trimmed: batches of a run, or commands of a replica."""
+"""Batches of a run at which its stream is trimmed."""
 
 KEPT_SECONDS = 120
 """Seconds after which a stream without new entries expires. Later followers read the store."""
@@ -62,8 +62,8 @@ class RedisBus:
     """
 
     def __init__(self, url: str, timeout: float = TIMEOUT_SECONDS) -> None:
-        # Separate pools: waiting followers must not take the connections for publishing and for commands.
-        self._writers, self._command_readers, self._followers = (
+        # Separate pools: waiting followers must not take the connections for publishing.
+        self._writers, self._followers = (
             Redis.from_pool(
                 BlockingConnectionPool.from_url(
                     url,
@@ -74,36 +74,38 @@ class RedisBus:
                     timeout=timeout,
                 )
             )
-            for connections in (WRITERS, 1, FOLLOWERS)
+            for connections in (WRITERS, FOLLOWERS)
         )
         self._timeout = timeout
         server = urlsplit(url)
         self._name = f"the bus at {server.hostname}:{server.port or DEFAULT_PORT}" if server.hostname else "the bus"
 
     async def publish(self, run: RunKey, envelopes: Sequence[Envelope]) -> None:
-        if envelopes:
-            fields: dict[FieldT, EncodableT] = {
-                f"{envelope.seq}:{envelope.type.value}": envelope.data for envelope in envelopes
-            }
-            await self._add("publish", _run(run), f"{envelopes[-1].seq}-0", fields, anew=envelopes[0].seq == 1)
+        """Add an entry unless it is a duplicate, and renew the expiry of the stream, in one round trip.
+
+        The first entry of a run deletes the stream first, because it may be that of a deleted run with the same id.
+        """
+        if not envelopes:
+            return
+        fields: dict[FieldT, EncodableT] = {f"{each.seq}:{each.type.value}": each.data for each in envelopes}
+        stream, pipeline = _stream(run), self._writers.pipeline(transaction=False)
+        if envelopes[0].seq == 1:
+            pipeline.delete(stream)
+        pipeline.xadd(stream, fields, f"{envelopes[-1].seq}-0", maxlen=KEPT_ENTRIES)
+        pipeline.expire(stream, KEPT_SECONDS)
+        with CallTimer(BUS_DURATION, "redis", "publish"):
+            async with self._bus_errors(self._timeout):
+                for answer in await pipeline.execute(raise_on_error=False):
+                    if isinstance(answer, RedisError) and DUPLICATE_ID not in str(answer):
+                        raise answer
 
     async def follow(self, run: RunKey, after: int, silence: float = SILENCE) -> AsyncIterator[Sequence[Envelope]]:
         """Yield the envelopes after ``seq`` ``after`` in batches. Raises ``EventGap`` if there is a gap."""
         while True:
-            entries = await self._after(self._followers, _run(run), f"{after}-0", silence)
+            entries = await self._after(_stream(run), f"{after}-0", silence)
             batch = skip_seen(after, [envelope for entry in entries for envelope in _envelopes(run.run_id, entry)])
             after += len(batch)
             yield batch
-
-    async def send(self, replica: str, command: bytes) -> None:
-        await self._add("send", _replica(replica), "*", {"command": command})
-
-    async def commands(self, replica: str) -> AsyncIterator[bytes]:
-        last = "0-0"
-        while True:
-            for name, fields in await self._after(self._command_readers, _replica(replica), last, SILENCE):
-                last = name.decode()
-                yield fields[b"command"]
 
     async def open(self) -> None:
         """Connect. Raises ``BusUnavailable``."""
@@ -111,34 +113,15 @@ class RedisBus:
             await self._writers.ping()
 
     async def aclose(self) -> None:
-        for redis in (self._writers, self._command_readers, self._followers):
+        for redis in (self._writers, self._followers):
             await redis.aclose()
 
-    async def _add(
-        self, operation: str, stream: str, name: str, fields: Mapping[FieldT, EncodableT], *, anew: bool = False
-    ) -> None:
-        """Add an entry unless it is a duplicate, and renew the expiry of the stream, in one round trip.
-
-        ``anew`` deletes the stream first. The first entry of a run needs it, because the stream may be that of a
-        deleted run with the same id.
-        """
-        pipeline = self._writers.pipeline(transaction=False)
-        if anew:
-            pipeline.delete(stream)
-        pipeline.xadd(stream, dict(fields), name, maxlen=KEPT_ENTRIES)
-        pipeline.expire(stream, KEPT_SECONDS)
-        with CallTimer(BUS_DURATION, "redis", operation):
-            async with self._bus_errors(self._timeout):
-                for answer in await pipeline.execute(raise_on_error=False):
-                    if isinstance(answer, RedisError) and DUPLICATE_ID not in str(answer):
-                        raise answer
-
-    async def _after(self, redis: Redis, stream: str, name: str, seconds: float) -> Sequence[Entry]:
+    async def _after(self, stream: str, name: str, seconds: float) -> Sequence[Entry]:
         """Wait for entries after the entry ``name`` and return them. Return nothing after ``seconds``."""
         async with self._bus_errors(seconds + self._timeout):
             block = max(1, round(seconds * 1000))
             read = ("XREAD", "COUNT", READ_ENTRIES, "BLOCK", block, "STREAMS", stream, name)
-            streams: list[tuple[bytes, list[Entry]]] | None = await redis.execute_command(*read)  # type: ignore[no-untyped-call]
+            streams: list[tuple[bytes, list[Entry]]] | None = await self._followers.execute_command(*read)  # type: ignore[no-untyped-call]
         return streams[0][1] if streams else []
 
     @asynccontextmanager
@@ -153,12 +136,8 @@ class RedisBus:
             raise BusUnavailable(f"{self._name} failed: {type(error).__name__}: {reason}") from error
 
 
-def _run(run: RunKey) -> str:
+def _stream(run: RunKey) -> str:
     return f"agui:run:{json.dumps(run)}"
-
-
-def _replica(replica: str) -> str:
-    return f"agui:replica:{replica}"
 
 
 def _envelopes(run_id: str, entry: Entry) -> Iterator[Envelope]:

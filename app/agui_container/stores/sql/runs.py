@@ -22,6 +22,7 @@ from agui_container.ports.records import (
     DayTokens,
     Ending,
     Exists,
+    Lease,
     Page,
     RunKey,
     RunProgress,
@@ -30,7 +31,7 @@ from agui_container.ports.records import (
     ThreadKey,
     ThreadStatus,
 )
-from agui_container.ports.store import PAGE, READ_BYTES, READ_EVENTS, LeaseLost, Merge, RunQuery
+from agui_container.ports.store import PAGE, READ_BYTES, READ_EVENTS, READER_SECONDS, LeaseLost, Merge, RunQuery
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.stores.page_tokens import make_page, parse_number
 from agui_container.stores.sql.database import Database, reads, writes
@@ -169,20 +170,20 @@ class SqlRuns:
 
     # --- leases ---
 
-    async def renew(self, replica: str, lease: float, progress: Sequence[RunProgress] = ()) -> Mapping[RunKey, bool]:
+    async def renew(self, replica: str, lease: float, progress: Sequence[RunProgress] = ()) -> Mapping[RunKey, Lease]:
         if progress:
             await self._report_progress(replica, progress)
         return await self._renew(replica, lease)
 
     @writes
-    async def _renew(self, connection: AsyncConnection, replica: str, lease: float) -> Mapping[RunKey, bool]:
+    async def _renew(self, connection: AsyncConnection, replica: str, lease: float) -> Mapping[RunKey, Lease]:
         in_order = select(RUNS.c.number).where(IS_OPEN, RUNS.c.replica == replica).order_by(OPEN_NUMBER)
-        statement = (
-            update(RUNS).where(RUNS.c.number.in_(in_order.with_for_update())).values(lease_until=self._time() + lease)
-        )
-        facts = (RUNS.c.owner, RUNS.c.thread_id, RUNS.c.run_id, RUNS.c.unwanted)
+        now = self._time()
+        statement = update(RUNS).where(RUNS.c.number.in_(in_order.with_for_update())).values(lease_until=now + lease)
+        is_read = RUNS.c.read_at > now - READER_SECONDS
+        facts = (RUNS.c.owner, RUNS.c.thread_id, RUNS.c.run_id, RUNS.c.unwanted, is_read)
         rows = await connection.execute(statement.returning(*facts))
-        return {RunKey(*key): unwanted for *key, unwanted in rows}
+        return {RunKey(*key): Lease(unwanted, read) for *key, unwanted, read in rows}
 
     @writes
     async def _report_progress(
@@ -207,6 +208,10 @@ class SqlRuns:
     async def cancel(self, connection: AsyncConnection, run: RunKey) -> bool:
         statement = update(RUNS).where(is_run(run), IS_OPEN).values(unwanted=True)
         return (await connection.execute(statement)).rowcount == 1
+
+    @writes
+    async def report_reader(self, connection: AsyncConnection, run: RunKey) -> None:
+        await connection.execute(update(RUNS).where(is_run(run), IS_OPEN).values(read_at=self._time()))
 
     @writes
     async def take_over(self, connection: AsyncConnection, replica: str, lease: float) -> Sequence[RunRecord]:

@@ -141,6 +141,7 @@ RUNS = Table(
     Column("kept", Boolean, nullable=False),
     Column("unwanted", Boolean, nullable=False, server_default=false()),
     Column("readers", Integer, nullable=False, server_default="0"),
+    Column("read_at", Double, nullable=False, server_default="0"),
     Column("fingerprint", LargeBinary),
     UniqueConstraint("digest"),
     Index(None, "owner", "number"),

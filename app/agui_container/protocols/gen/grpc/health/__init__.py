@@ -1,1 +1,0 @@
-"""Compiled messages of gRPC's standard services."""
