@@ -8,11 +8,12 @@ from ag_ui.core import AgentCapabilities, RunAgentInput
 
 from agui_container.agents.as_agent import as_agent
 from agui_container.engine.engine import Engine, close_all
+from agui_container.engine.limits import Policy
 from agui_container.main import build_app
 from agui_container.ports import Item
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.cluster import Cluster
-from agui_container.run.policy import OnBusy, Policy, ThreadCondition
+from agui_container.run.policy import OnBusy, ThreadCondition
 from agui_container.settings import Settings
 from agui_container.stores.memory import MemoryStore
 from tests.engine.doubles import (

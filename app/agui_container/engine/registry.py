@@ -11,14 +11,13 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 
 from agui_container.engine.health import Health
-from agui_container.engine.quota import Quota
+from agui_container.engine.limits import CapacityLimits, Quota
 from agui_container.ports.records import RunKey, ThreadKey
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.endings import CancelReason, start_failed_error
 from agui_container.run.event_log import Flusher
 from agui_container.run.fairness import FairScheduler
 from agui_container.run.life import RunPhase
-from agui_container.run.policy import CapacityLimits
 from agui_container.run.run import Run
 from agui_container.run.subscription import Readable, Subscription
 from agui_container.telemetry.export import make_exporter
