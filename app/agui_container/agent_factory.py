@@ -18,7 +18,7 @@ from agui_container.agents.gate.journal import Journal
 from agui_container.agents.loader import adapt_agent, load_agent
 from agui_container.agents.run_limits import LimitedAgent
 from agui_container.agents.upstream import UpstreamOptions
-from agui_container.engine.app_run import AnswerApp, no_server
+from agui_container.engine.single_reader_runs import AnswerApp, no_server
 from agui_container.ports import Agent, RunLimits, Tool, ToolSource, allow_all
 from agui_container.ports.store import Store
 from agui_container.settings import (

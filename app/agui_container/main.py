@@ -29,6 +29,7 @@ from agui_container.agents.as_agent import capabilities_of, only_answers, thread
 from agui_container.agents.by_name import namer_of
 from agui_container.auth_factory import build_authentication, build_sign_in
 from agui_container.engine.engine import CLOSE_SECONDS, Engine, close_all
+from agui_container.engine.limits import IdentityLimits, OnDisconnect, Policy
 from agui_container.imports import missing_module
 from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Clock
@@ -44,7 +45,7 @@ from agui_container.protocols.kontekst import registration as kontekst
 from agui_container.protocols.roz import registration as roz
 from agui_container.replicas.buses import open_bus
 from agui_container.run.cluster import Cluster
-from agui_container.run.policy import IdentityLimits, OnBusy, OnDisconnect, Policy
+from agui_container.run.policy import OnBusy
 from agui_container.settings import (
     Auth,
     LimitBy,

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
+from agui_container.engine.limits import CapacityLimits, IdentityLimits
 from agui_container.ports import Item, RunContext
 from agui_container.ports.records import RunKey
-from agui_container.run.policy import CapacityLimits, IdentityLimits
 from agui_container.web.caller_middleware import SESSION_HEADER
 from tests.behaviour.client import Client, Refused, begin_run, outcome, types
 from tests.conftest import Connect

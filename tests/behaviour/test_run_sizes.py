@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
+from agui_container.engine.limits import CapacityLimits
 from agui_container.ports import Item, RunContext
 from agui_container.ports.records import RunKey
 from agui_container.run.fairness import BURST
-from agui_container.run.policy import CapacityLimits
 from tests.behaviour.client import begin_run, outcome
 from tests.conftest import Connect
 from tests.engine.doubles import ask

@@ -13,10 +13,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from agui_container.engine.engine import Engine
 from agui_container.engine.health import LoopMonitor
+from agui_container.engine.limits import IdentityLimits
 from agui_container.main import build_app
 from agui_container.ports import Item
 from agui_container.protocol.errors import AppError
-from agui_container.run.policy import IdentityLimits
 from agui_container.settings import Settings
 from agui_container.telemetry import instruments
 from agui_container.telemetry.prometheus import Exposition, expose, metric_name

@@ -4,8 +4,8 @@ Rule: if the store outlives the process, an event is stored before readers see i
 stored together. Recording never delays a run: the end of a run is handed over synchronously, and ``write`` stores it
 independently of the agent.
 
-Rule: readers get an end in any case. If it cannot be stored, they get an error after the events that are stored, or the
-end that another replica has stored. ``leases`` stores the end of such a run once the store is back.
+Rule: readers get an end in any case. If it cannot be stored, they get an error after the events that are stored.
+``leases`` stores the end of such a run once the store is back.
 """
 
 import asyncio
@@ -20,15 +20,14 @@ from agui_container.conversation.recovery import advance
 from agui_container.log_values import format_fields
 from agui_container.ports import store as store_port
 from agui_container.ports.records import Ending, RunKey
-from agui_container.ports.store import LONGEST_PAUSE, DurableStore, LeaseLost, StoreUnavailable, wait_for_store
+from agui_container.ports.store import LeaseLost, StoreUnavailable, wait_for_store
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.validator import RunSequence
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.run.cluster import Cluster
 from agui_container.run.endings import TerminalEvent, number_events
-from agui_container.run.entries import Entry, entry_notes
 from agui_container.run.event_log import EventLog
-from agui_container.run.questions import ended_turn, question_notes
+from agui_container.run.notes import Entry, ended_turn, entry_notes, question_notes
 
 WINDOW_SECONDS = 0.005
 """Time that an event waits for others, so that all are stored in one transaction."""
@@ -104,13 +103,10 @@ class RunRecorder:
                 log.release()
             return
         logger.warning("run end not stored %s", format_fields({"run": self.key.run_id, "thread": self.key.thread_id}))
-        store = self.cluster.durable
-        if store is None or log.is_complete:
+        if self.cluster.durable is None or log.is_complete:
             log.release()
-            return
-        end = on_loss(failure)
-        envelopes = await self._events_elsewhere(store, log) if failure is LEASE_TAKEN else []
-        log.replace_unread(envelopes or await self._events_without_record(log, end))
+        else:
+            log.replace_unread(await self._events_without_record(log, on_loss(failure)))
 
     async def _write_to_end(self, log: EventLog) -> AppError | None:
         """Return the reason for which the end of the run is not stored, or None if it is."""
@@ -162,8 +158,6 @@ class RunRecorder:
             notes += await ended_turn(self.cluster.store, self.thread, self.cluster.clock.time())
         return structs.replace(ending, change=structs.replace(ending.change, notes=notes))
 
-    # --- ends that are not the run's own --------------------------------------------------------------------------
-
     async def _events_without_record(self, log: EventLog, error: RunErrorEvent) -> list[Envelope]:
         """Return the end of an ended run after the events that readers have seen. RUN_STARTED is one of them."""
         started = [] if log.watermark else log.batch(0, 1).envelopes()
@@ -173,25 +167,6 @@ class RunRecorder:
         except Exception:
             logger.exception("run could not be closed in order %s", format_fields({"run": log.run_id}))
             return [*started, *number_events(log.run_id, seen, [error])]
-
-    async def _events_elsewhere(self, store: DurableStore, log: EventLog) -> list[Envelope]:
-        """Return what another replica has stored until the end of the run, or nothing if that cannot be read."""
-        deadline = asyncio.get_running_loop().time() + store_port.GIVE_UP_SECONDS
-        found: list[Envelope] = []
-        while asyncio.get_running_loop().time() < deadline:
-            try:
-                record = await store.run(self.key)
-                while record is not None and (page := await store.envelopes(self.key, log.watermark + len(found))):
-                    found += page
-                if record is None or not record.is_open:
-                    return [] if record is None else found
-            except StoreUnavailable as error:
-                logger.warning("store read failed %s", format_fields({"run": self.key.run_id, "error": error}))
-            except Exception:
-                logger.exception("events of the other replica not readable %s", format_fields({"run": self.key.run_id}))
-                break
-            await asyncio.sleep(LONGEST_PAUSE)
-        return []
 
 
 async def reason_of_loss(cluster: Cluster, key: RunKey) -> AppError:

@@ -8,7 +8,7 @@ so no output appears twice.
 
 import logging
 import threading
-from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from functools import partial
 
@@ -55,7 +55,7 @@ class BedrockModel:
         self._retry_policy = retry_policy or RetryPolicy(retries=self._options.max_attempts - 1, longest=LONGEST_WAIT)
         self._client = BedrockClient(self._options)
         self._threads = DaemonThreadPool(self._options.max_calls)
-        self._tools = bedrock_tools()
+        self._tools = bedrock_tools(model_id)
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Delta, None]:
         """Call the model and yield its deltas.
@@ -76,7 +76,8 @@ class BedrockModel:
                 raise model_failure(error) from error
 
         def adapt(failure: ModelFailure) -> bool:
-            return self._leaves_out_tool(failure, prompt.tools, sent)
+            is_refusal = failure.code is ErrorCode.MODEL_REJECTED
+            return is_refusal and self._tools.learn(failure.error_body.text, prompt.tools, sent)
 
         async with aclosing(stream_with_retries(attempt, self._retry_policy, adapt, self._log_failure)) as deltas:
             async for delta in deltas:
@@ -109,16 +110,6 @@ class BedrockModel:
         finally:
             deltas.stop()
             call.abort()
-
-    def _leaves_out_tool(self, failure: ModelFailure, tools: Sequence[ToolSpec], sent: Tools) -> bool:
-        """Leave the tool that Bedrock refused out of this and later requests. Return False if the error names none."""
-        is_refusal = failure.code is ErrorCode.MODEL_REJECTED
-        refusal = self._tools.learn(failure.error_body.text, tools, sent) if is_refusal else None
-        if refusal is None:
-            return False
-        fields = {"model": self.name, "tool": refusal.tool, "description_limit": refusal.description_limit}
-        logger.warning("tool refused by the model provider %s", format_fields(fields))
-        return True
 
     def _log_failure(self, failure: ModelFailure, attempt: int, wait: float | None) -> None:
         fields = {"model": self.name, "code": failure.code, "attempt": attempt + 1, "retry_in": wait}
