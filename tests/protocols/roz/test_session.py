@@ -5,10 +5,8 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 
 from agui_container.protocols.gen import agent_pb2 as pb
-from tests.protocols.conftest import Dial
 from tests.protocols.grpc.client import call_text
 from tests.protocols.roz.calls import RozTalk, schema, start_session, wait_for_turn
-from tests.server.sockets.process import Servers
 
 pytestmark = [pytest.mark.wire, pytest.mark.processes]
 
@@ -130,12 +128,3 @@ def test_a_client_of_release_1_0_gets_everything_in_session_events(channel: grpc
     assert len({event.event_id for event in events}) == len(events)
     assert all(event.timestamp.seconds > 1_700_000_000 for event in events)
     assert {event.correlation_id for event in events if event.HasField("turn_finished")} > {"m1"}
-
-
-def test_a_skill_that_is_read_is_told(servers: Servers, dial: Dial, tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("skills") / "haiku"
-    folder.mkdir()
-    (folder / "SKILL.md").write_text("---\nname: haiku\ndescription: Three lines.\n---\n\nWrite three lines.\n")
-    with start_session(dial(servers(AGUI_AGENT="assistant", AGUI_SKILLS=str(folder.parent)))) as talk:
-        talk.say(call_text("load_skill", name="haiku"))
-        assert talk.until("1.0 skill_loaded").name == "haiku"
