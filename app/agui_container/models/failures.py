@@ -28,8 +28,6 @@ TEXTS: Mapping[ErrorCode, str] = {
     ErrorCode.MODEL_CONTEXT_EXCEEDED: "The conversation is too long for the model.",
 }
 
-NO_ANSWER = "The model sent no answer."
-
 
 class ErrorBody(Struct, frozen=True):
     """Error object of a server. ``codes`` are its code, type and status in lower case, separated by spaces."""
@@ -46,18 +44,17 @@ class ErrorBody(Struct, frozen=True):
 
 
 class ModelFailure(AppError):
-    """A failure of a model call. ``message`` is for the client, ``error_body`` for the log only."""
+    """A failure of a model call. ``error_body`` is for the log only."""
 
     def __init__(
         self,
         code: ErrorCode,
-        message: str | None = None,
         *,
         is_retryable: bool = False,
         retry_after: float | None = None,
         error_body: ErrorBody | None = None,
     ) -> None:
-        super().__init__(code, message or TEXTS[code], wait_seconds=retry_after)
+        super().__init__(code, TEXTS[code], wait_seconds=retry_after)
         self.is_retryable = is_retryable
         self.retry_after = retry_after
         self.error_body = error_body or ErrorBody()

@@ -131,8 +131,7 @@ def _http_status(code: object) -> int | None:
 
 
 def unreadable_answer(data: bytes) -> ModelFailure:
-    message = "The model sent an answer that cannot be read."
-    return ModelFailure(ErrorCode.MODEL_ERROR, message, is_retryable=True, error_body=_start_of(data))
+    return ModelFailure(ErrorCode.MODEL_ERROR, is_retryable=True, error_body=_start_of(data))
 
 
 def web_page(data: bytes) -> ModelFailure:
