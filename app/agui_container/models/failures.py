@@ -29,6 +29,38 @@ TEXTS: Mapping[ErrorCode, str] = {
 }
 
 
+Outcome = tuple[ErrorCode, bool]
+"""Error code for clients, and True if the call may be repeated."""
+
+BY_STATUS: Mapping[int, Outcome] = {
+    401: (ErrorCode.MODEL_ACCESS_DENIED, False),
+    402: (ErrorCode.MODEL_ACCESS_DENIED, False),
+    403: (ErrorCode.MODEL_ACCESS_DENIED, False),
+    404: (ErrorCode.MODEL_NOT_FOUND, False),
+    405: (ErrorCode.MODEL_NOT_FOUND, False),
+    408: (ErrorCode.MODEL_TIMEOUT, True),
+    409: (ErrorCode.MODEL_UNAVAILABLE, True),
+    410: (ErrorCode.MODEL_NOT_FOUND, False),
+    413: (ErrorCode.MODEL_CONTEXT_EXCEEDED, False),
+    425: (ErrorCode.MODEL_UNAVAILABLE, True),
+    429: (ErrorCode.MODEL_THROTTLED, True),
+    500: (ErrorCode.MODEL_ERROR, True),
+    504: (ErrorCode.MODEL_TIMEOUT, True),
+}
+
+MIN_ERROR, MIN_SERVER_ERROR = 400, 500
+"""First HTTP statuses of all errors, and of those of a server."""
+
+
+def outcome_of_status(status: int) -> Outcome:
+    if status in BY_STATUS:
+        return BY_STATUS[status]
+    if status >= MIN_SERVER_ERROR:
+        return ErrorCode.MODEL_UNAVAILABLE, True
+    # Any other status is a redirect: the URL is wrong, and the API key must not be sent elsewhere.
+    return (ErrorCode.MODEL_REJECTED if status >= MIN_ERROR else ErrorCode.MODEL_NOT_FOUND), False
+
+
 class ErrorBody(Struct, frozen=True):
     """Error object of a server. ``codes`` are its code, type and status in lower case, separated by spaces."""
 

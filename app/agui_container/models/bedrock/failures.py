@@ -9,7 +9,7 @@ Source: the errors of ConverseStream in the Amazon Bedrock Runtime API reference
 import re
 from collections.abc import Iterator
 
-from agui_container.models.failures import ErrorBody, ModelFailure, retry_after
+from agui_container.models.failures import MIN_ERROR, ErrorBody, ModelFailure, Outcome, outcome_of_status, retry_after
 from agui_container.models.tool_schemas import names_tool
 from agui_container.protocol.errors import ErrorCode
 
@@ -22,9 +22,6 @@ class StreamFault(Exception):
         self.name = name
 
 
-Failure = tuple[ErrorCode, bool]
-"""Error code for clients, and True if the call may be repeated."""
-
 _ACCESS = ErrorCode.MODEL_ACCESS_DENIED, False
 _NO_MODEL = ErrorCode.MODEL_NOT_FOUND, False
 _REJECTED = ErrorCode.MODEL_REJECTED, False
@@ -36,7 +33,7 @@ _SILENT = ErrorCode.MODEL_TIMEOUT, False
 _FAILED = ErrorCode.MODEL_ERROR, True
 _UNKNOWN = ErrorCode.MODEL_ERROR, False
 
-FAILURES: dict[str, Failure] = {
+FAILURES: dict[str, Outcome] = {
     # Bedrock, before and inside the stream
     "AccessDeniedException": _ACCESS,
     "InternalServerException": _UNAVAILABLE,
@@ -89,9 +86,7 @@ FAILURES: dict[str, Failure] = {
     "model_context_window_exceeded": _CONTEXT,
 }
 
-_BY_STATUS = {401: _ACCESS, 403: _ACCESS, 404: _NO_MODEL, 408: _SLOW_MODEL, 413: _CONTEXT, 429: _THROTTLED}
-
-_BY_TEXT: dict[str, tuple[tuple[re.Pattern[str], Failure], ...]] = {
+_BY_TEXT: dict[str, tuple[tuple[re.Pattern[str], Outcome], ...]] = {
     "ValidationException": (
         (
             re.compile(
@@ -109,11 +104,11 @@ _BY_TEXT: dict[str, tuple[tuple[re.Pattern[str], Failure], ...]] = {
 
 def model_failure(error: BaseException) -> ModelFailure:
     code, is_retryable = failure_of(error)
-    body, retry_after = ErrorBody(text=str(error)), wait_seconds_of(error)
-    return ModelFailure(code, is_retryable=is_retryable, retry_after=retry_after, error_body=body)
+    body, wait = ErrorBody(text=str(error)), wait_seconds_of(error)
+    return ModelFailure(code, is_retryable=is_retryable, retry_after=wait, error_body=body)
 
 
-def failure_of(error: BaseException) -> Failure:
+def failure_of(error: BaseException) -> Outcome:
     """Unknown exceptions are failures without a retry."""
     response = _error_response(error)
     if response is not None:
@@ -142,17 +137,11 @@ def _error_response(error: BaseException) -> tuple[str, str, int] | None:
     return str(details.get("Code", "")), str(details.get("Message", "")), status if isinstance(status, int) else 0
 
 
-def _by_response(code: str, text: str, status: int) -> Failure:
+def _by_response(code: str, text: str, status: int) -> Outcome:
     name = code[:1].upper() + code[1:]
     for pattern, failure in () if names_tool(text) else _BY_TEXT.get(name, ()):  # a tool is too long, not the input
         if pattern.search(text):
             return failure
-    return FAILURES.get(name) or _by_status(status)
-
-
-def _by_status(status: int) -> Failure:
-    if status in _BY_STATUS:
-        return _BY_STATUS[status]
-    if status >= 500:  # noqa: PLR2004 - first status of the class
-        return _UNAVAILABLE
-    return _REJECTED if status >= 400 else _UNKNOWN  # noqa: PLR2004
+    if name in FAILURES:
+        return FAILURES[name]
+    return outcome_of_status(status) if status >= MIN_ERROR else _UNKNOWN
