@@ -1,7 +1,7 @@
 """Failures of a Bedrock call: one table from the name of a failure to the code of the error that clients see.
 
 Names are Bedrock's error codes (lower-case initial inside a stream), class names of exceptions of botocore and urllib3,
-and the faults that this package raises itself.
+and the faults that this server raises itself.
 
 Source: the errors of ConverseStream in the Amazon Bedrock Runtime API reference.
 """
@@ -75,8 +75,8 @@ FAILURES: dict[str, Outcome] = {
     "OSError": _FAILED,
     "ParserError": _UNKNOWN,
     "ResponseParserError": _UNKNOWN,
-    # faults of this package
-    "busy": _THROTTLED,
+    # faults of this server
+    "ThreadPoolBusy": _THROTTLED,
     "incomplete": _FAILED,
     "empty": _FAILED,
     "nameless_call": _FAILED,
