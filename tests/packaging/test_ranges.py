@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from tests.packaging.test_locks import IMAGE_EXTRAS, PROJECT, ROOT
@@ -42,7 +43,7 @@ def test_a_release_below_the_lock_works(release: str, tmp_path: Path) -> None:
 
 
 OPTIONAL = PROJECT["optional-dependencies"]
-RANGES = {
+RANGES: dict[str, SpecifierSet] = {
     canonicalize_name(each.name): each.specifier
     for each in map(Requirement, [*PROJECT["dependencies"], *chain(*(OPTIONAL[extra] for extra in IMAGE_EXTRAS))])
     if each.name != "agui-client"
@@ -55,7 +56,7 @@ FRAMEWORKS = ("adk", "ag2", "agno", "claude_sdk", "langchain", "langroid", "llam
 def test_a_framework_takes_versions_of_shared_packages_that_work_here(framework: str) -> None:
     [folder] = (ROOT / ".venv" / "frameworks" / framework).glob("lib/*/site-packages")
     packages = list(distributions(path=[str(folder)]))
-    versions = {name: {metadata.version(name)} for name in RANGES}
+    versions: dict[str, set[str]] = {name: {metadata.version(name)} for name in RANGES}
     for name, version in (release.split("==") for release in RELEASES):
         versions.get(name, set()).add(version)
     for package in packages:
