@@ -151,7 +151,7 @@ def build_app(settings: Settings, service: Engine | None = None) -> FastAPI:
     """Build the application. Without ``service`` its engine is built here. Raises as ``create_app``."""
     service = service or build_service(settings)
     closers: Closers = []
-    authentication = build_authentication(settings, service.clock, closers)
+    authentication = build_authentication(settings, service.clock)
     http2 = hand_over(service, settings, authentication) if settings.grpc else None
 
     @asynccontextmanager

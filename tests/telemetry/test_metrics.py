@@ -34,7 +34,7 @@ def exposition(reader: InMemoryMetricReader) -> Iterator[Exposition]:
     """The exposition of this test alone, beside OpenTelemetry's reader."""
     expose.cache_clear()
     yield expose()
-    instruments.sinks.clear()
+    instruments.recorders.clear()
     expose.cache_clear()
 
 
@@ -169,7 +169,7 @@ async def test_there_is_no_metrics_route_unless_it_is_on() -> None:
         for enabled in (False, True)
     }
     assert paths[True] - paths[False] == {"/metrics"}
-    instruments.sinks.clear()
+    instruments.recorders.clear()
     expose.cache_clear()
 
 

@@ -44,20 +44,6 @@ REPORT_SECONDS = 60.0
 logger = logging.getLogger(__name__)
 
 
-class Sink(Protocol):
-    """Takes measurements besides OpenTelemetry."""
-
-    def add(self, counter: "Counter", amount: float, attributes: AttributeValues) -> None:
-        """Add to a counter."""
-
-    def record(self, histogram: "Histogram", value: float, attributes: AttributeValues) -> None:
-        """Add a value to a histogram."""
-
-
-sinks: list[Sink] = []
-"""The sinks of this process: the exposition of ``/metrics`` if it is on."""
-
-
 class Instrument(Struct, frozen=True):
     """Definition of an instrument. ``unit`` is a unit of UCUM: seconds are ``s``, a noun in braces is a count."""
 
@@ -72,8 +58,8 @@ class Counter(Instrument, frozen=True):
 
     def add(self, amount: float, attributes: AttributeValues) -> None:
         otel_counter(self).add(amount, attributes)
-        for sink in sinks:
-            sink.add(self, amount, attributes)
+        for record in recorders:
+            record(self, amount, attributes)
 
 
 class Histogram(Instrument, frozen=True):
@@ -83,8 +69,12 @@ class Histogram(Instrument, frozen=True):
 
     def record(self, value: float, attributes: AttributeValues) -> None:
         otel_histogram(self).record(value, attributes)
-        for sink in sinks:
-            sink.record(self, value, attributes)
+        for record in recorders:
+            record(self, value, attributes)
+
+
+recorders: list[Callable[[Counter | Histogram, float, AttributeValues], None]] = []
+"""Functions that take measurements besides OpenTelemetry: that of ``/metrics`` if it is on."""
 
 
 Readings = Mapping[str, Mapping[str, float]]
