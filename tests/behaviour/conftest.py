@@ -16,7 +16,7 @@ from agui_container.main import build_app
 from agui_container.models.offline import NAME
 from agui_container.ports import Clock
 from agui_container.settings import Settings
-from tests.behaviour.approval_tools import POLICY, TOOLS
+from tests.behaviour.approval_tools import PAID, POLICY, TOOLS
 from tests.behaviour.conversations import ClientThread
 from tests.behaviour.dialogues import AguiDialogue, Dialogue
 from tests.behaviour.over_grpc import GRPC_PROTOCOLS, dialogue_over
@@ -82,6 +82,13 @@ class Site:
         self.stack.push_async_callback(made.close)
         return made
 
+    async def begun(self, thread: str = "t1", **headers: str) -> Dialogue:
+        """A client that has said hi and has the first text of the reply."""
+        dialogue = self.dialogue(thread, **headers)
+        await dialogue.begin("hi")
+        await dialogue.first_text()
+        return dialogue
+
     def over_sse(self) -> OverSse:
         """A client that looks at the same threads over HTTP."""
         client = OverSse(self.service, self.clock, self.url)
@@ -115,6 +122,7 @@ class ServeOver(Protocol):
 @pytest.fixture(params=PROTOCOLS)
 async def serve_over(request: pytest.FixtureRequest) -> AsyncIterator[ServeOver]:
     """One test body over every protocol. A test that only some of them can say names those as parameters."""
+    PAID.clear()
     async with AsyncExitStack() as stack:
 
         async def serve_over(

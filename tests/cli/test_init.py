@@ -83,7 +83,7 @@ def run(python: Path, folder: Path, *arguments: str, **variables: str) -> str:
 @pytest.mark.processes
 @each_framework
 def test_the_tests_of_a_new_project_pass(framework: str, tmp_path: Path, model: Mapping[str, str]) -> None:
-    folder = make(tmp_path / "my-agent", "--framework", framework, "--tool", "publish", "--tool", "send_mail")
+    folder = make(tmp_path / "my-agent", "--framework", framework)
     assert "2 passed" in run(python_of(framework), folder, *PYTEST, **model)
 
 
@@ -185,18 +185,3 @@ def test_the_current_folder_may_be_named_and_odd_names_break_no_file(
     make(Path())
     compile((odd / "agent.py").read_text(), "agent.py", "exec")
     assert (odd / "README.md").read_text().startswith("# my agent  name\n")
-
-
-HIDES = "has another meaning in the code of a project."
-ODD = "is not the name of a Python function."
-
-
-@pytest.mark.parametrize(
-    ("name", "problem"), [("agent", HIDES), ("print", HIDES), ("my-tool", ODD), ("class", ODD), ("", ODD), ("a b", ODD)]
-)
-def test_a_tool_with_a_name_that_the_code_cannot_have_is_refused(
-    name: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["init", str(tmp_path / "new"), "--tool", name]) == 2
-    assert f"'{name}' {problem}" in capsys.readouterr().err
-    assert not (tmp_path / "new").exists()

@@ -21,7 +21,7 @@ from tests.docs.documents import BLOCKS, ROOT
 pytestmark = pytest.mark.packages
 COMMAND = re.compile(r"(?<![\w/-])aws ([a-z0-9-]+) ([a-z-]+)([^\n)|&>]*)")
 OF_THE_CLI = {"query", "output", "region", "cli-input-json", "cli-read-timeout"}
-NO_OPERATION = {("cloudformation", "deploy")}
+NO_OPERATION = {("cloudformation", "deploy"), ("logs", "tail")}
 """Commands that the AWS CLI puts together from several operations."""
 
 NUMBERS = {"integer": int, "long": int, "float": float, "double": float}

@@ -1,4 +1,4 @@
-"""Checks of what the settings name: the port, the agent, its store, and whom it asks.
+"""Checks of what the settings name: the agent, its store, and whom it asks.
 
 Rules:
 
@@ -9,49 +9,35 @@ Rules:
 import asyncio
 import os
 import sys
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import redirect_stdout
-from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from pathlib import Path
 
-import httpx
 from ag_ui.core import UserMessage
 from msgspec import Struct
 
-from agui_container.cli.failure import CommandFailed
-from agui_container.cli.local_server import listen
 from agui_container.main import build_app, open_url
 from agui_container.ports import Model, ToolError
 from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.model import Prompt
 from agui_container.ports.store import DurableStore
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.replicas.buses import open_bus
-from agui_container.settings import ASSISTANT, Auth, Settings
+from agui_container.settings import ASSISTANT, Settings
 from agui_container.stores import open_store
 from agui_container.tools.mcp import McpConfigError, parse_servers
 from agui_container.tools.mcp.servers import Server
 
-HTTP_SECONDS = 5.0
 AWS_SECONDS = 5
 """Seconds to connect to AWS, and to read an answer."""
-
-MAX_SKEW_SECONDS = 30.0
-"""Difference of clocks from which on tokens may be refused."""
 
 QUESTION = Prompt("Answer with one word.", [UserMessage(id="doctor", content="Say ok.")])
 
 ADVICE = {
     "agent": "Correct this setting or the code that it names.",
-    "port": "Stop the program that listens there, or set AGUI_PORT and AGUI_HOST to an address of this machine.",
     "store": "Check the address, user, password and network of AGUI_STORE.",
-    "bus": "Check the address, user, password and network of AGUI_BUS.",
     "aws": "Give this process credentials: a role, a profile (AWS_PROFILE) or keys.",
-    "clock": "Synchronize the clock of this machine (NTP): tokens are refused.",
     "mcp": "Check the url and the headers, or the command, of this server in AGUI_MCP_SERVERS.",
-    "install": "Whoever installs this elsewhere would not get it.",
 }
 """What to do if a check fails."""
 
@@ -115,49 +101,6 @@ def reason_of(error: BaseException) -> str:
     return ": ".join(filter(None, (text, type(cause).__name__, next(iter(str(cause).splitlines()), ""))))
 
 
-async def check_port(settings: Settings) -> Findings:
-    host, port = settings.host, settings.port
-    try:
-        listen(host, port).close()
-    except CommandFailed as error:
-        if answer := await ping(host, port):
-            yield ok("port", f"a server answers on {host}:{port}: {answer}")
-        else:
-            yield failed("port", error.message)
-    else:
-        yield ok("port", f"{host}:{port} is free")
-
-
-async def ping(host: str, port: int) -> str | None:
-    """Return the status of the AG-UI server on a port, or None if there is none."""
-    name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
-    try:
-        async with httpx.AsyncClient(timeout=HTTP_SECONDS, trust_env=False) as client:
-            body: object = (await client.get(f"http://{name}:{port}/ping")).json()
-    except (httpx.HTTPError, ValueError):
-        return None
-    return str(body["status"]) if isinstance(body, dict) and "status" in body else None
-
-
-async def check_clock(settings: Settings) -> Findings:
-    if settings.auth is not Auth.JWT or not settings.auth_discovery_url:
-        yield skipped("clock", "the settings name no issuer of tokens to compare it with")
-        return
-    host = httpx.URL(settings.auth_discovery_url).host
-    try:
-        async with httpx.AsyncClient(timeout=HTTP_SECONDS) as client:
-            answer = await client.head(settings.auth_discovery_url)
-        skew = abs(time.time() - parsedate_to_datetime(answer.headers["date"]).timestamp())
-    except (httpx.HTTPError, KeyError, ValueError):
-        yield skipped("clock", f"{host} does not tell its time")
-        return
-    detail = f"{skew:.0f} seconds from {host}"
-    yield ok("clock", detail) if skew <= MAX_SKEW_SECONDS else failed("clock", detail)
-
-
-# --- the agent, its store and its bus ---------------------------------------------------------------------------------
-
-
 async def check_agent(settings: Settings) -> Findings:
     with redirect_stdout(sys.stderr):  # an agent may print while it is imported
         build_app(settings)
@@ -194,22 +137,6 @@ async def check_store(settings: Settings) -> Findings:
             yield ok("migrations", "the schema is that of this version")
     finally:
         await store.aclose()
-
-
-async def check_bus(settings: Settings) -> Findings:
-    url = settings.bus.get_secret_value()
-    if url == "memory":
-        yield ok("bus", "memory: this process alone")
-        return
-    bus = open_url("AGUI_BUS", url, open_bus)
-    try:
-        await bus.open()
-        yield ok("bus", "the server answers")
-    finally:
-        await bus.aclose()
-
-
-# --- providers --------------------------------------------------------------------------------------------------------
 
 
 async def check_aws(settings: Settings) -> Findings:

@@ -31,17 +31,12 @@ SUMMARIES = {
     "threads": "List, show, export, rename and delete threads.",
     "platform": "Run or check a container behind a local AgentCore.",
     "deploy": "Deploy an agent to Amazon Bedrock AgentCore.",
-    "status": "Show a deployed agent.",
-    "logs": "Print the log of a deployed agent.",
     "runs": "List and cancel runs.",
     "feedback": "List feedback.",
 }
 """Commands in the order of ``agui --help``."""
 
-MODULES = {
-    **dict.fromkeys(("threads", "runs", "feedback"), "cli.server_commands"),
-    **dict.fromkeys(("status", "logs"), "cli.deployed"),
-}
+MODULES = dict.fromkeys(("threads", "runs", "feedback"), "cli.server_commands")
 _load = lazy_attributes(__name__, {name: MODULES.get(name, f"cli.{name}") for name in SUMMARIES})
 
 

@@ -25,8 +25,6 @@ from agui_container.aws.deploy.deployment import (
 from agui_container.aws.deploy.environment import make_environment, with_memory
 from agui_container.aws.deploy.image import ImageBuild, find_builder
 from agui_container.aws.deploy.options import DeployOptions, read_options
-from agui_container.aws.deploy.requirements import RequirementError
-from agui_container.aws.deploy.smoke_run import RunFailed, run_once
 from agui_container.aws.deploy.source import SourceFolder
 from agui_container.aws.deploy.stack import DeployRefused, Response, Stack, open_session
 from agui_container.aws.deploy.start_check import check_start
@@ -34,53 +32,42 @@ from agui_container.aws.deploy.versions import Versions
 from agui_container.aws.deploy.wheels import WheelError
 from agui_container.cli.config import is_secret, masked_value
 from agui_container.cli.failure import CommandFailed
-from agui_container.cli.options import agent_argument, config_option, token_option
+from agui_container.cli.options import agent_argument, config_option
 from agui_container.settings import Settings, SettingsError, check_auth
 from agui_container.settings_sources import load_with_origins
 
-HOW_TO_CALL = """{arn} version {version} is {status}
+DEPLOYED = """{arn} version {version} is {status}
 
+agui invoke {arn}{option} hello
 agui chat {arn}{option}
 agui chat --web {arn}{option}
+aws logs tail {log_group} --follow
 
 docs/agentcore.md has the calls of other clients."""
+
+LOG_GROUP = "/aws/bedrock-agentcore/runtimes/{runtime}-{endpoint}"
+"""Source: devguide ``observability-view``."""
 
 MASKED = re.compile(r"\*\*\*")
 """In a value that was masked: a secret, or a password of a URL."""
 
-TEMPLATE = "template.json"
-
-name_option = click.option("--name", help="Name of the runtime. Default: the name of the folder.")
-region_option = click.option("--region", help="Region of AWS. Default: that of the environment or the profile.")
-endpoint_option = click.option(
-    "--endpoint", default=DEFAULT_ENDPOINT, show_default=True, help="Endpoint of the runtime, such as prod."
-)
+TEMPLATE = Path("infrastructure", "template.json")
 
 
 @click.command()
 @agent_argument
-@name_option
-@region_option
-@endpoint_option
+@click.option("--name", help="Name of the runtime. Default: the name of the folder.")
+@click.option("--region", help="Region of AWS. Default: that of the environment or the profile.")
+@click.option("--endpoint", default=DEFAULT_ENDPOINT, show_default=True, help="Endpoint of the runtime, such as prod.")
 @click.option("--image", help="URI of an image in ECR, in place of one that is built.")
 @click.option("--builder", type=click.Choice(["auto", "docker", "codebuild"]), help="What builds the image.")
 @click.option("--plan", "only_plan", is_flag=True, help="Show what would change, and change nothing.")
 @click.option("--dry-run", is_flag=True, help="Print each call that makes a first deployment as JSON.")
 @click.option("--push", is_flag=True, help="Build and push the image, print its URI, and stop.")
-@click.option("--rollback", metavar="VERSION", help="Go back to a version. `agui status` lists them.")
+@click.option("--rollback", metavar="VERSION", help="Go back to this version of the runtime.")
 @click.option("--destroy", is_flag=True, help="Delete all that was made for this deployment.")
-@click.option("--emit", is_flag=True, help="Write a template of CloudFormation in place of a deployment.")
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("infrastructure"),
-    show_default=True,
-    help="Folder of that template.",
-)
-@click.option("--prompt", default="hello", show_default=True, help="Message of the run that tests the deployment.")
-@click.option("--no-test", is_flag=True, help="Do not run the agent afterwards.")
+@click.option("--emit", is_flag=True, help=f"Write {TEMPLATE} for CloudFormation in place of a deployment.")
 @click.option("--yes", is_flag=True, help="Do not ask before --destroy.")
-@token_option
 @config_option
 def deploy(
     agent: str | None,
@@ -89,10 +76,7 @@ def deploy(
     endpoint: str,
     image: str | None,
     builder: str | None,
-    output: Path,
     rollback: str | None,
-    prompt: str,
-    token: str | None,
     config: Path | None,
     *,
     only_plan: bool,
@@ -100,7 +84,6 @@ def deploy(
     emit: bool,
     push: bool,
     destroy: bool,
-    no_test: bool,
     yes: bool,
 ) -> int:
     """Deploy the agent of this folder, or MODULE:ATTRIBUTE, to Amazon Bedrock AgentCore Runtime.
@@ -117,7 +100,7 @@ def deploy(
         else:
             work = Work.load(agent, config, overrides, endpoint)
         if emit:
-            return work.emit(output)
+            return work.emit()
         if dry_run:
             return work.print_calls()
         if destroy:
@@ -128,7 +111,7 @@ def deploy(
             click.echo(work.make_image())
             return 0
         work.deploy(rollback)
-        work.finish(prompt, token, is_tested=not no_test)
+        work.describe()
     return 0
 
 
@@ -172,15 +155,13 @@ class Work:
         check_start(settings, source)
         settings, origins = with_memory(settings, origins, options)
         environment = make_environment(settings, origins, options)
-        if source:
-            source.check_requirements()
         tag = source.digest() if source else ""
         wanted = Deployment(options, settings, environment, tag)
         wanted.template()  # refuses a policy or options that cannot be used, before anything is made
         return cls(wanted, endpoint)
 
     @classmethod
-    def named(cls, config: Path | None, overrides: Mapping[str, object], endpoint: str = DEFAULT_ENDPOINT) -> "Work":
+    def named(cls, config: Path | None, overrides: Mapping[str, object], endpoint: str) -> "Work":
         """Read the names only, for commands that need no settings."""
         return cls(Deployment(read_options(config, overrides), Settings(), {}, ""), endpoint)
 
@@ -219,13 +200,13 @@ class Work:
             self._delete(resources, has_repository=has_repository)
         return 0
 
-    def emit(self, folder: Path) -> int:
+    def emit(self) -> int:
         template = self.wanted.template(image={"Ref": "ImageUri"})
         add_endpoint(template, self.endpoint)
-        folder.mkdir(parents=True, exist_ok=True)
+        TEMPLATE.parent.mkdir(exist_ok=True)
         text = json.dumps({**template, "Parameters": IMAGE_PARAMETER}, indent=2, ensure_ascii=False)
-        (folder / TEMPLATE).write_text(f"{text}\n", encoding="utf-8")
-        click.echo(folder / TEMPLATE)
+        TEMPLATE.write_text(f"{text}\n", encoding="utf-8")
+        click.echo(TEMPLATE)
         return 0
 
     def print_calls(self) -> int:
@@ -240,20 +221,21 @@ class Work:
             click.echo(json.dumps(line, ensure_ascii=False))
         return 0
 
-    def finish(self, prompt: str, token: str | None, *, is_tested: bool) -> None:
-        """Run the agent once, and print how to call it."""
+    def describe(self) -> None:
+        """Print what is deployed, how to call it, and where its log is."""
         runtime = self.versions.find()
         version = self.versions.live(runtime).get(self.endpoint)
         if version is None:
-            raise DeployRefused(f"endpoint {self.endpoint} has no version yet. `agui status` shows it.")
-        arn, with_token = runtime["agentRuntimeArn"], bool(runtime.get("authorizerConfiguration"))
-        arn += "" if self.endpoint == DEFAULT_ENDPOINT else f"/runtime-endpoint/{self.endpoint}"
-        if with_token and not token:
-            click.echo("The agent was not run, because it asks for a token: name one with --token.", err=True)
-        elif is_tested:
-            click.echo(f"It answers: {run_once(arn, prompt, token if with_token else None)}\n", err=True)
-        option = ' --token "$TOKEN"' if with_token else ""
-        click.echo(HOW_TO_CALL.format(arn=arn, version=version, status=runtime["status"], option=option))
+            raise DeployRefused(f"AWS is still making the endpoint {self.endpoint}. Run `agui deploy` again.")
+        arn = runtime["agentRuntimeArn"]
+        facts = {
+            "arn": arn if self.endpoint == DEFAULT_ENDPOINT else f"{arn}/runtime-endpoint/{self.endpoint}",
+            "version": version,
+            "status": runtime["status"],
+            "option": ' --token "$TOKEN"' if runtime.get("authorizerConfiguration") else "",
+            "log_group": LOG_GROUP.format(runtime=runtime["agentRuntimeId"], endpoint=self.endpoint),
+        }
+        click.echo(DEPLOYED.format(**facts))
 
     def _builder(self) -> str:
         options = self.wanted.options
@@ -289,10 +271,8 @@ def explained() -> Iterator[None]:
     """End the command with one line if something cannot be done."""
     try:
         yield
-    except (SettingsError, RequirementError, WheelError, DeployRefused, ClientError, BotoCoreError) as error:
+    except (SettingsError, WheelError, DeployRefused, ClientError, BotoCoreError) as error:
         raise CommandFailed(f"cannot do this: {error}") from None
-    except RunFailed as error:
-        raise CommandFailed(f"it is deployed, but the run that tests it failed: {error}\nSee `agui logs`.") from None
 
 
 def _check_no_secret(settings: Settings, origins: Mapping[str, str], options: DeployOptions) -> None:

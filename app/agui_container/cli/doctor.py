@@ -6,18 +6,19 @@ Rule: no check changes anything. No secret is printed.
 import asyncio
 import json
 import logging
+import sys
 from collections.abc import Callable, Mapping
+from importlib.metadata import distributions
 from pathlib import Path
+from platform import machine, python_version
 
 import click
 import msgspec
 from pydantic import SecretStr
 
-from agui_container.aws.deploy.requirements import REQUIREMENTS
 from agui_container.cli import checks
 from agui_container.cli.checks import CheckStatus, Finding, Findings, failed, ok
 from agui_container.cli.config import MASK
-from agui_container.cli.installation import check_installation, check_packages, check_python
 from agui_container.cli.options import agent_argument, config_option
 from agui_container.cli.serve import make_current_folder_importable
 from agui_container.log_values import mask_passwords
@@ -27,23 +28,23 @@ from agui_container.settings_sources import load_with_origins
 CHECK_SECONDS = 120.0
 """Limit of one check."""
 
-INSTALL = f"Install what is missing: in a project, pip install -r {REQUIREMENTS}"
+INSTALL = "Install what is missing: in a project, pip install -r requirements.txt"
+
+SHOWN_PACKAGES = (
+    *("agui-container", "ag-ui-protocol", "fastapi", "uvicorn", "pydantic", "mcp", "boto3", "strands-agents"),
+    *("ag-ui-strands", "langgraph", "ag-ui-langgraph", "pydantic-ai-slim"),
+)
 
 COLOURS = {CheckStatus.OK: "green", CheckStatus.WARNING: "yellow", CheckStatus.FAILED: "red", CheckStatus.SKIPPED: None}
-
 
 Check = Callable[[Settings], Findings]
 
 CHECKS: Mapping[str, Check] = {
     "agent": checks.check_agent,
-    "port": checks.check_port,
     "store": checks.check_store,
-    "bus": checks.check_bus,
     "aws": checks.check_aws,
     "model": checks.check_models,
     "mcp": checks.check_mcp_servers,
-    "clock": checks.check_clock,
-    "install": check_installation,
 }
 """Checks of what the settings name, in the order of the report."""
 
@@ -53,7 +54,7 @@ CHECKS: Mapping[str, Check] = {
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all findings.")
 def doctor(agent: str | None, config: Path | None, *, as_json: bool) -> int:
-    """Check Python, packages, settings, agent, port, store, bus, AWS, models, MCP servers, the clock, requirements.
+    """Check Python, packages, settings, the agent, its store, AWS, models and MCP servers.
 
     Each model is asked for one token. The exit status is 1 if a check failed, and else 0.
     """
@@ -101,6 +102,16 @@ async def examine(agent: str | None, config: Path | None) -> Findings:
     for name, check in CHECKS.items():
         async for finding in run_check(name, check, settings):
             yield without_secrets(finding, settings)
+
+
+def check_python() -> Finding:
+    place = sys.prefix if sys.prefix != sys.base_prefix else "no virtual environment"
+    return ok("python", f"{python_version()} on {machine()}, {place}")
+
+
+def check_packages() -> Finding:
+    installed = {each.name: each.version for each in distributions()}
+    return ok("packages", ", ".join(f"{name} {installed[name]}" for name in SHOWN_PACKAGES if name in installed))
 
 
 async def run_check(name: str, check: Check, settings: Settings) -> Findings:

@@ -4,8 +4,6 @@ Rule: a project has a stand-in for a model, or its README names the key that its
 was made with, because no index has them. Files are written into an empty folder only.
 """
 
-import builtins
-import keyword
 import re
 import shlex
 import shutil
@@ -25,10 +23,8 @@ SUFFIX = ".txt"
 HIDDEN = ("dockerignore", "gitignore")
 """Files whose names begin with a dot in a project."""
 
-PARTS = ("policy.txt", "settings.txt", "tool.py.txt")
-"""Templates that become parts of other files."""
-
-DEFAULT_TOOL = "publish"
+SETTINGS = "settings.txt"
+"""The settings of a framework, which become a part of ``agui.toml``."""
 
 
 class ProjectKind(Struct, frozen=True):
@@ -83,35 +79,15 @@ CREWAI_REFUSED = (
 )
 
 
-def check_tools(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Check the names of tools. Without one, the project has the tool ``publish``."""
-    for name in names:
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", name) or keyword.iskeyword(name):
-            raise click.BadParameter(f"'{name}' is not the name of a Python function.")
-        if name in words_of_agents() or hasattr(builtins, name):
-            raise click.BadParameter(f"'{name}' has another meaning in the code of a project. Choose another name.")
-    return tuple(dict.fromkeys(names)) or (DEFAULT_TOOL,)
-
-
-def words_of_agents() -> set[str]:
-    """Return the words in the code of all agents. A tool with such a name could hide what the code needs."""
-    return {
-        word for path in TEMPLATES.glob(f"*/agent.py{SUFFIX}") for word in re.findall(r"(?<!\$)\b\w+", path.read_text())
-    }
-
-
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--framework", type=click.Choice([*FRAMEWORKS, CREWAI]), default="plain", show_default=True)
-@click.option(
-    "--tool", "tools", metavar="NAME", multiple=True, callback=check_tools, help="A tool to write. May be repeated."
-)
-def init(folder: Path, framework: str, tools: tuple[str, ...]) -> None:
-    """Make a project in FOLDER: an agent, tools that ask for approval, a test, settings and a Dockerfile."""
+def init(folder: Path, framework: str) -> None:
+    """Make a project in FOLDER: an agent, a tool that asks for approval, a test, settings and a Dockerfile."""
     if framework == CREWAI:
         raise CommandFailed(CREWAI_REFUSED)
     try:
-        names = write_project(folder, framework, tools)
+        names = write_project(folder, framework)
     except OSError as error:
         raise CommandFailed(f"cannot write {error.filename or folder}: {error.strerror}") from None
     except WheelError as error:
@@ -129,18 +105,18 @@ def second_install(kind: ProjectKind) -> str:
     return f" && pip install --no-deps {kind.without_requirements}" if kind.without_requirements else ""
 
 
-def write_project(folder: Path, framework: str, tools: tuple[str, ...]) -> list[str]:
+def write_project(folder: Path, framework: str) -> list[str]:
     """Write the files of a project and return their names. Raises ``CommandFailed`` if the folder has files."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise CommandFailed(f"{folder} is not empty. Name a new folder.")
     wheels = {package: find_wheel(package) for package in (SERVER, CLIENT)}
-    values = values_of(folder.resolve().name, framework, tools, {name: wheel.path for name, wheel in wheels.items()})
+    values = values_of(folder.resolve().name, framework, {name: wheel.path for name, wheel in wheels.items()})
     for template in sorted([*(TEMPLATES / "project").iterdir(), *(TEMPLATES / framework).iterdir()]):
-        if template.name not in PARTS:
+        if template.name != SETTINGS:
             name = template.name.removesuffix(SUFFIX)
             path = folder / (f".{name}" if name in HIDDEN else name)
-            path.write_text(fill(template, values), encoding="utf-8")
+            path.write_text(Template(template.read_text(encoding="utf-8")).substitute(values), encoding="utf-8")
     shutil.copyfile(SCHEMA, folder / SCHEMA.name)
     for wheel in wheels.values():
         path = folder / wheel.path
@@ -149,12 +125,11 @@ def write_project(folder: Path, framework: str, tools: tuple[str, ...]) -> list[
     return sorted(path.name for path in folder.iterdir())
 
 
-def values_of(name: str, framework: str, tools: tuple[str, ...], wheels: Mapping[str, str]) -> dict[str, str]:
+def values_of(name: str, framework: str, wheels: Mapping[str, str]) -> dict[str, str]:
     """Return the values of the placeholders."""
-    folder, chosen = TEMPLATES / framework, FRAMEWORKS[framework]
-    tool_template = part(folder, "tool.py.txt")
-    is_tool_of_server = tool_template.parent != folder
-    rules = [fill(part(folder, "policy.txt"), {"tool": tool}) for tool in tools] if is_tool_of_server else []
+    chosen, settings = FRAMEWORKS[framework], TEMPLATES / framework / SETTINGS
+    if not settings.exists():
+        settings = TEMPLATES / "project" / SETTINGS
     return {
         "name": re.sub(r"[^\w .-]", "", name) or "agent",
         "title": chosen.title,
@@ -164,21 +139,5 @@ def values_of(name: str, framework: str, tools: tuple[str, ...], wheels: Mapping
         "extras": ",".join(["all", *filter(None, [chosen.extra])]),
         "packages": "".join(f"{package}\n" for package in chosen.packages),
         "second_install": second_install(chosen),
-        "tool": tools[0],
-        "tools": ", ".join(tools),
-        "tool_strings": ", ".join(f'"{tool}"' for tool in tools),
-        "suggestions": ", ".join(f"""'call {tool} {{"text": "hello"}}'""" for tool in tools),
-        "definitions": "\n\n\n".join(fill(tool_template, {"tool": tool}).rstrip() for tool in tools),
-        "settings": "\n".join([fill(part(folder, "settings.txt"), {}).rstrip(), *map(str.rstrip, rules)]),
+        "settings": settings.read_text(encoding="utf-8").rstrip(),
     }
-
-
-def part(folder: Path, name: str) -> Path:
-    """Return a part of other files: the framework's own template, or the one of all projects."""
-    own = folder / name
-    return own if own.exists() else TEMPLATES / "project" / name
-
-
-def fill(template: Path, values: dict[str, str]) -> str:
-    """Return the text of a template with values in place of its placeholders."""
-    return Template(template.read_text(encoding="utf-8")).substitute(values)

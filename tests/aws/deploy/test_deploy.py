@@ -8,7 +8,7 @@ from agui_container.cli.command_line import main
 from tests.aws.deploy.account import Account, call, runtimes, version_of
 from tests.aws.deploy.docker import FakeDocker
 
-DEPLOY = ("deploy", "--builder", "codebuild", "--no-test")
+DEPLOY = ("deploy", "--builder", "codebuild")
 MADE = "cloudformation.ExecuteChangeSet"
 BUILT = ["s3.PutObject", "codebuild.StartBuild"]
 FIRST = ["ecr.CreateRepository", MADE, *BUILT, MADE]
@@ -180,36 +180,25 @@ def test_nothing_of_others_is_taken_over_or_deleted(
     assert account.calls == []
 
 
-def test_status_and_logs_say_that_there_is_no_runtime(
-    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("endpoint", "suffix"), [("DEFAULT", ""), ("prod", "/runtime-endpoint/prod")])
+def test_the_command_says_how_to_call_an_endpoint_and_where_its_log_is(
+    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str], endpoint: str, suffix: str
 ) -> None:
-    for command in ("status", "logs"):
-        assert main([command]) == 2
-        assert "runtime weather does not exist" in capsys.readouterr().err
-
-
-def test_logs_are_those_of_the_endpoint_and_of_the_time_that_is_asked_for(
-    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run() == 0
-    [runtime] = runtimes()
-    capsys.readouterr()
-    assert main(["logs"]) == 0
-    assert capsys.readouterr().out == ""
-    group = f"/aws/bedrock-agentcore/runtimes/{runtime['agentRuntimeId']}-DEFAULT"
-    call("logs", "CreateLogGroup", logGroupName=group)
-    call("logs", "CreateLogStream", logGroupName=group, logStreamName="s")
-    now = int(runtime["lastUpdatedAt"].timestamp() * 1_000)
-    events = [{"timestamp": now - 3_600_000, "message": "old"}, {"timestamp": now, "message": "run ended\x1b[2J"}]
-    call("logs", "PutLogEvents", logGroupName=group, logStreamName="s", logEvents=events)
-    assert main(["logs", "--since", "30m"]) == 0
-    assert capsys.readouterr().out == "run ended\ufffd[2J\n"
-    assert main(["logs", "--since", "2h"]) == 0
-    assert capsys.readouterr().out.startswith("old\n")
-    assert main(["logs", "--since", "2h", "--filter", "old"]) == 0
-    assert capsys.readouterr().out == "old\n"
-    assert main(["logs", "--since", "2h", "--endpoint", "prod"]) == 0
-    assert capsys.readouterr().out == ""
+    tokens = ('auth = "jwt"', 'auth_discovery_url = "https://i.example/.well-known/openid-configuration"')
+    for lines, option in (((), ""), ((*tokens, 'auth_allowed_clients = ["me"]'), ' --token "$TOKEN"')):
+        (project / "agui.toml").write_text("\n".join(lines))
+        assert run("--endpoint", endpoint) == 0
+        [runtime] = runtimes()
+        arn = f"{runtime['agentRuntimeArn']}{suffix}"
+        state, *calls = filter(None, capsys.readouterr().out.splitlines())
+        assert state == f"{arn} version {runtime['agentRuntimeVersion']} is READY"
+        assert calls[:3] == [
+            f"agui invoke {arn}{option} hello",
+            f"agui chat {arn}{option}",
+            f"agui chat --web {arn}{option}",
+        ]
+        group = f"/aws/bedrock-agentcore/runtimes/{runtime['agentRuntimeId']}-{endpoint}"
+        assert calls[3] == f"aws logs tail {group} --follow"
 
 
 def test_an_image_and_a_role_of_yours_are_used_and_not_deleted(project: Path, account: type[Account]) -> None:

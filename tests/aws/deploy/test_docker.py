@@ -13,7 +13,7 @@ COMMANDS = {"login *": "docker login --username AWS", "buildx build *": "docker 
 
 
 def run(*arguments: str) -> int:
-    return main(["deploy", "--no-test", *arguments])
+    return main(["deploy", *arguments])
 
 
 @pytest.mark.parametrize("failing", COMMANDS)

@@ -57,24 +57,6 @@ def test_a_mistake_is_named_before_anything_is_made(
     assert account.calls == []
 
 
-@pytest.mark.parametrize(
-    ("file", "message"),
-    [
-        (("requirements.txt", "agui-container[all]"), "requirements.txt names agui-container[all], which is on no"),
-        (("Dockerfile", "RUN pip install agui-container"), "Dockerfile names agui-container, which is on no index"),
-        ((".dockerignore", "wheels"), "-py3-none-any.whl, which is not there"),
-    ],
-)
-def test_an_image_that_could_not_install_the_server_is_refused_before_anything_is_made(
-    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str], file: tuple[str, str], message: str
-) -> None:
-    name, text = file
-    (project / name).write_text(text)
-    assert main(["deploy"]) == 2
-    assert message in capsys.readouterr().err
-    assert account.calls == []
-
-
 @pytest.mark.parametrize("form", ["--dry-run", "--emit"])
 @pytest.mark.parametrize("option", ["--push", "--destroy", "--rollback 1"])
 def test_a_dry_run_and_a_template_are_of_a_first_deployment_only(

@@ -1,6 +1,5 @@
 """Versions and endpoints of a deployment: forward, and back to a version that is named."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from tests.aws.deploy.account import Account, runtimes, version_of
 
 
 def run(*arguments: str) -> int:
-    return main(["deploy", "--builder", "codebuild", "--no-test", *arguments])
+    return main(["deploy", "--builder", "codebuild", *arguments])
 
 
 def test_the_default_endpoint_goes_back_by_a_new_version_like_the_old_one(
@@ -23,10 +22,7 @@ def test_the_default_endpoint_goes_back_by_a_new_version_like_the_old_one(
     [runtime] = runtimes()
     assert runtime["agentRuntimeVersion"] == "3"
     assert "AGUI_MAX_STEPS" not in runtime["environmentVariables"]
-    capsys.readouterr()
-    assert main(["status", "--json"]) == 0
-    status = json.loads(capsys.readouterr().out)
-    assert (status["version"], status["versions"], status["status"]) == ("3", [3, 2, 1], "READY")
+    assert " version 3 is READY" in capsys.readouterr().out
 
 
 def test_what_is_not_deployed_cannot_go_back(

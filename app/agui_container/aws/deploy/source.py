@@ -7,6 +7,7 @@ import hashlib
 import io
 import os
 import posixpath
+import re
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +15,11 @@ from pathlib import Path
 from msgspec import Struct
 from pathspec import PathSpec
 
-from agui_container.aws.deploy.requirements import REQUIREMENTS, check_requirements, installations, is_required
 from agui_container.aws.deploy.wheels import SERVER, find_wheel
+
+REQUIREMENTS = "requirements.txt"
+NAMES_SERVER = re.compile(r"^(?!\s*#).*?(?<![\w.-])agui[-_.]container(?![-_]?[a-z])", re.MULTILINE | re.IGNORECASE)
+"""A line of requirements that installs this server."""
 
 NEVER = ("/.git", "/.venv", "/.agui", "__pycache__", ".env", ".env.*", ".envrc")
 """Patterns of Git for files that are in no image, whatever ``.dockerignore`` has: secrets, what no server reads."""
@@ -42,11 +46,6 @@ class SourceFolder(Struct, frozen=True):
     def dockerfile_text(self) -> str:
         return self._dockerfile or DOCKERFILE.format(packages=" ".join(self._packages()))
 
-    def check_requirements(self) -> None:
-        names = {name.as_posix() for name in self.files()}
-        check_requirements(self._requirements, REQUIREMENTS, names.__contains__)
-        check_requirements(installations(self._dockerfile), self.dockerfile, names.__contains__)
-
     @property
     def _dockerfile(self) -> str:
         return self._text_of(self.dockerfile)
@@ -61,7 +60,7 @@ class SourceFolder(Struct, frozen=True):
 
     @property
     def _needs_wheel(self) -> bool:
-        return not self._dockerfile and not is_required(SERVER, self._requirements)
+        return not self._dockerfile and not NAMES_SERVER.search(self._requirements)
 
     def _packages(self) -> Iterator[str]:
         if self._requirements:

@@ -32,12 +32,6 @@ class Versions:
                 return dict(self._control.get_agent_runtime(agentRuntimeId=each["agentRuntimeId"]))
         raise DeployRefused(f"runtime {self._name} does not exist. `agui deploy` makes it.")
 
-    def numbers(self, runtime: Response) -> list[int]:
-        """Return the numbers of all versions, the newest first."""
-        pages = self._control.get_paginator("list_agent_runtime_versions")
-        listed = pages.paginate(agentRuntimeId=runtime["agentRuntimeId"]).search("agentRuntimes[].agentRuntimeVersion")
-        return sorted(map(int, listed), reverse=True)
-
     def live(self, runtime: Response) -> dict[str, str]:
         """Return the version of each endpoint. One that AWS is still making may have none, and is left out."""
         pages = self._control.get_paginator("list_agent_runtime_endpoints")

@@ -99,11 +99,6 @@ def _built(folder: Path) -> tuple[str, bytes]:
             command, env=variables, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
         )
         if done.returncode:
-            raise WheelError(f"pip cannot build a wheel of {folder}: {last_line(done.stderr)}")
+            raise WheelError(f"pip cannot build a wheel of {folder}:\n{done.stderr.strip()}")
         [built] = Path(made).glob("*.whl")
         return built.name, built.read_bytes()
-
-
-def last_line(text: str) -> str:
-    """Return the last line of what a program has printed that is not empty."""
-    return next(filter(None, map(str.strip, reversed(text.splitlines()))), "no reason is given")

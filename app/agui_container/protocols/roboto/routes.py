@@ -56,9 +56,8 @@ from agui_container.protocols.roboto.views import SessionView, digest, ids
 from agui_container.threads import offload, offload_if_large
 from agui_container.web.browser_policy import route_path
 from agui_container.web.caller_middleware import caller_of
-from agui_container.web.raw_path_route import RawPathRoute
 from agui_container.web.registration import Closers, HttpRegistration, read_options
-from agui_container.web.request_body import read_fields
+from agui_container.web.requests import RawPathRoute, read_fields
 from agui_core.commands import ThreadsFeedback, ThreadsFork
 from agui_core.turns import unanswered_in_last_turn
 
