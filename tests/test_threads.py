@@ -12,7 +12,6 @@ from agui_container.threads import (
     LARGE_BYTES,
     ROOM,
     WORKERS,
-    CannotStartThread,
     DaemonThreadPool,
     ThreadPoolBusy,
     ThreadStream,
@@ -77,7 +76,7 @@ async def test_a_thread_that_cannot_be_started_is_not_counted(monkeypatch: pytes
     daemons = DaemonThreadPool(1)
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", refuse)
-        with pytest.raises(CannotStartThread):
+        with pytest.raises(ThreadPoolBusy):
             await daemons.call(NAME, lambda: 1)
     assert await daemons.call(NAME, lambda: 1) == 1
 

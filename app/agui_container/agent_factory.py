@@ -1,24 +1,39 @@
-"""Construction of the agents that a server serves: the built-in assistant, the user's own, or several by name.
+"""Construction of the agents that a server serves, and of their tools: the built-in assistant, one's own, or several.
 
-Rule: an agent that cannot be loaded, or a setting that no agent would read, stops the start.
+Rule: settings are parsed and checked here at the start, and an error names its setting. An agent that cannot be loaded,
+or a setting that no agent would read, stops the start. MCP is imported only if a setting names a server.
 """
 
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from agui_container.agents.agentcore_sdk import SdkContextAgent
 from agui_container.agents.as_agent import is_store_user, with_store
 from agui_container.agents.by_name import AgentsByName
+from agui_container.agents.gate.app_calls import AppGate
+from agui_container.agents.gate.call_tool import AgentWithTools
+from agui_container.agents.gate.journal import Journal
 from agui_container.agents.loader import adapt_agent, load_agent
 from agui_container.agents.run_limits import LimitedAgent
 from agui_container.agents.upstream import UpstreamOptions
-from agui_container.ports import Agent, RunLimits, Tool
+from agui_container.engine.single_reader_runs import AnswerApp, no_server
+from agui_container.ports import Agent, RunLimits, Tool, ToolSource, allow_all
 from agui_container.ports.store import Store
-from agui_container.settings import ASSISTANT, Settings, check_assistant_settings, check_upstream_settings
-from agui_container.tool_factory import read_sources, with_tools
+from agui_container.settings import (
+    ASSISTANT,
+    TOOL_SETTINGS,
+    Settings,
+    SettingsError,
+    check_assistant_settings,
+    check_extra,
+    check_upstream_settings,
+    is_set,
+)
 from agui_container.tools.builtin import builtin_tools
 from agui_container.tools.loader import load_tools
+from agui_container.tools.policy import PolicyError, ToolPolicy
 from agui_container.web.registration import Closers
 
 
@@ -77,5 +92,52 @@ class AgentFactory:
     def _assistant(self) -> ServedAgent:
         from agui_container.assistant_factory import build_assistant  # noqa: PLC0415 - other agents need nothing of it
 
-        agent = build_assistant(self._settings, self.tools, self.sources, self._closers).with_store(self._store)
+        agent = build_assistant(
+            self._settings, read_policy(self._settings), self.tools, self.sources, self._closers
+        ).with_store(self._store)
         return ServedAgent(agent, SdkContextAgent(agent))
+
+
+# --- tools ------------------------------------------------------------------------------------------------------------
+
+
+def with_tools(agent: Agent, settings: Settings, store: Store, sources: Sequence[ToolSource]) -> AgentWithTools:
+    """Return an agent that is not the assistant with the tools of the settings. Raises ``SettingsError``."""
+    policy = read_policy(settings)
+    return AgentWithTools(
+        agent,
+        tuple(sources),
+        policy if policy.rules else allow_all,
+        Journal().with_store(store),
+        is_configured=any(is_set(settings, name) for name in TOOL_SETTINGS),
+        monotonic=time.monotonic,
+    )
+
+
+def read_policy(settings: Settings) -> ToolPolicy:
+    try:
+        return ToolPolicy.parse(settings.tool_policy)
+    except PolicyError as error:
+        raise SettingsError(f"AGUI_TOOL_POLICY: {error}") from None
+
+
+def read_sources(settings: Settings) -> tuple[ToolSource, ...]:
+    if settings.mcp_servers == Settings.model_fields["mcp_servers"].default:
+        return ()
+    check_extra("AGUI_MCP_SERVERS", "mcp")
+    from agui_container.tools.mcp import McpConfigError, mcp_sources, parse_servers  # noqa: PLC0415
+
+    try:
+        return mcp_sources(parse_servers(settings.mcp_servers))
+    except McpConfigError as error:
+        raise SettingsError(f"AGUI_MCP_SERVERS: {error}") from None
+
+
+def app_requests(settings: Settings, store: Store, sources: Sequence[ToolSource]) -> AnswerApp:
+    """Return what answers the requests of MCP Apps, under the same policy. Raises ``SettingsError``."""
+    if not sources:
+        return no_server
+    from agui_container.tools.mcp.app_requests import AppRequests  # noqa: PLC0415 - see above
+
+    gate = AppGate(read_policy(settings), Journal().with_store(store))
+    return AppRequests(sources, gate.allowed_arguments).answer

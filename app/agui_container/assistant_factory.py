@@ -23,7 +23,7 @@ from agui_container.assistant.prompt.system_text import (
 from agui_container.assistant.subagents import Subagent
 from agui_container.ports import Model, Tool, ToolSource
 from agui_container.settings import Settings, SettingsError, check_extra
-from agui_container.tool_factory import read_policy
+from agui_container.tools.policy import ToolPolicy
 
 T = TypeVar("T")
 
@@ -41,12 +41,12 @@ class NoOptions:
 
 def build_assistant(
     settings: Settings,
+    policy: ToolPolicy,
     tools: tuple[Tool, ...],
     sources: Sequence[ToolSource],
     closers: list[Callable[[], Awaitable[None]]],
 ) -> Assistant:
     """Functions that close connections are appended to ``closers``. Raises ``SettingsError``."""
-    policy = read_policy(settings)
     check_effect(settings)
     prompt, skills = read_prompt_and_skills(settings)
     check_names(tools, skills, settings.delegate_depth)

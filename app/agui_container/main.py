@@ -23,12 +23,13 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
 from agui_container import __version__
-from agui_container.agent_factory import AgentFactory
+from agui_container.agent_factory import AgentFactory, app_requests
 from agui_container.agents.agentcore_sdk import sdk_tasks_of
 from agui_container.agents.as_agent import capabilities_of, only_answers, thread_cleanup_of
 from agui_container.agents.by_name import namer_of
 from agui_container.auth_factory import build_authentication, build_sign_in
 from agui_container.engine.engine import CLOSE_SECONDS, Engine, close_all
+from agui_container.engine.limits import IdentityLimits, OnDisconnect, Policy
 from agui_container.imports import missing_module
 from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Clock
@@ -44,7 +45,7 @@ from agui_container.protocols.kontekst import registration as kontekst
 from agui_container.protocols.roz import registration as roz
 from agui_container.replicas.buses import open_bus
 from agui_container.run.cluster import Cluster
-from agui_container.run.policy import IdentityLimits, OnBusy, OnDisconnect, Policy
+from agui_container.run.policy import OnBusy
 from agui_container.settings import (
     Auth,
     LimitBy,
@@ -56,17 +57,20 @@ from agui_container.settings import (
 from agui_container.settings_sources import load_settings
 from agui_container.stores import open_store
 from agui_container.stores.files import BUCKET, open_files
-from agui_container.tool_factory import app_requests
 from agui_container.web import files, invocations, rest, websocket
-from agui_container.web.application import Application, ContractPaths, FastAPI, contract_endpoints
+from agui_container.web.application import (
+    Application,
+    ContractPaths,
+    FastAPI,
+    contract_endpoints,
+    description_routes,
+)
 from agui_container.web.authentication import CallerAuthentication
 from agui_container.web.browser_policy import BrowserPolicy
 from agui_container.web.caller_middleware import CallerMiddleware
-from agui_container.web.commands import CommandResponder
 from agui_container.web.console import routes as console
-from agui_container.web.console.options import ConsoleOptions
+from agui_container.web.console.assets import ConsoleOptions
 from agui_container.web.error_responses import on_app_error, on_error, on_http_error
-from agui_container.web.openapi import routes as openapi
 from agui_container.web.registration import Closers, GrpcRegistration, HttpRegistration
 from agui_container.web.rest import Render, is_poll
 from agui_core.commands import COMMANDS
@@ -147,7 +151,7 @@ def build_app(settings: Settings, service: Engine | None = None) -> FastAPI:
     """Build the application. Without ``service`` its engine is built here. Raises as ``create_app``."""
     service = service or build_service(settings)
     closers: Closers = []
-    authentication = build_authentication(settings, service.clock, closers)
+    authentication = build_authentication(settings, service.clock)
     http2 = hand_over(service, settings, authentication) if settings.grpc else None
 
     @asynccontextmanager
@@ -185,18 +189,15 @@ def build_routes(
     closers: Closers,
 ) -> list[BaseRoute]:
     """All routes are plain: FastAPI's parsing and validation of AG-UI's bodies would only cost time."""
-    commands = CommandResponder(service)
     by_agent = bool(settings.agents)
     return [
-        *invocations.routes(
-            service, commands, max_body=settings.max_body_bytes, keepalive=settings.keepalive, by_agent=by_agent
-        ),
+        *invocations.routes(service, max_body=settings.max_body_bytes, keepalive=settings.keepalive, by_agent=by_agent),
         *rest.routes(service),
-        *rest.thread_routes(service, commands, max_body=settings.max_body_bytes),
+        *rest.thread_routes(service, max_body=settings.max_body_bytes),
         *files.routes(service, max_body=settings.max_body_bytes),
         *authentication.routes(),
-        *websocket.routes(service, commands, authentication, max_body=settings.max_body_bytes, by_agent=by_agent),
-        *openapi.routes(page=settings.console),
+        *websocket.routes(service, authentication, max_body=settings.max_body_bytes, by_agent=by_agent),
+        *description_routes(page=settings.console),
         *(rest.metrics_routes(load_exposition()) if settings.metrics else ()),
         *(console.routes(build_console_options(settings)) if settings.console else ()),
         *(route for protocol in http_protocols(settings) for route in protocol.routes(service, closers)),

@@ -5,11 +5,14 @@ Rules:
 - Nothing else reads the environment or the file. The table ``[deploy]`` of the file is for ``agui deploy``.
 - A bad value or an unknown name stops the start with one clear line: a typo in a policy must not fall back to a default
   in silence.
-- A value that is the ARN of a secret stands for the secret. ``load_settings`` reads it, and printing settings
-  does not.
+- A value that is the ARN of a secret of AWS Secrets Manager stands for the secret. ``load_settings`` reads it, and
+  printing settings does not. The form is that of ECS: ``arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME``, with
+  ``:KEY`` behind it for one value of a secret that is JSON. boto3 is imported only if there is such a value.
 """
 
+import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,13 +21,15 @@ import msgspec
 from msgspec import Struct
 from pydantic import SecretStr, ValidationError
 
-from agui_container.secret_references import SecretUnavailable, read_secret
 from agui_container.settings import Settings, SettingsError
 
 PREFIX = "AGUI_"
 DEPLOY_TABLE = "deploy"
 CONFIG_FILE = Path("agui.toml")
 """The file that is read from the working folder, if it is there and no other one is named."""
+
+ARN_PATTERN = r"(?P<arn>arn:aws[\w-]*:secretsmanager:(?P<region>[\w-]+):\d{12}:secret:[^:\s]+)(?::(?P<key>[^:\s]+))?"
+ARN_REFERENCE = re.compile(ARN_PATTERN)
 
 
 class SettingsSource(Struct, frozen=True):
@@ -157,3 +162,36 @@ def _unknown(shown: str, name: str, write: Callable[[str], str]) -> SettingsErro
     known = f"known are {', '.join(sorted(map(write, Settings.model_fields)))}."
     advice = f"did you mean {write(similar[0])}?" if similar else known
     return SettingsError(f"{shown} is not a setting of this version; {advice}")
+
+
+# --- secrets ----------------------------------------------------------------------------------------------------------
+
+
+class SecretUnavailable(Exception):
+    """A secret cannot be read. The message says why, and never has the secret."""
+
+
+def read_secret(value: str) -> str:
+    """Return the secret that a value refers to, and any other value as it is. Raises ``SecretUnavailable``."""
+    found = ARN_REFERENCE.fullmatch(value)
+    if found is None:
+        return value
+    from boto3.session import Session  # type: ignore[import-untyped]  # noqa: PLC0415 - a slow import
+    from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    try:
+        client = Session().client("secretsmanager", region_name=found["region"])
+        secret: object = client.get_secret_value(SecretId=found["arn"])["SecretString"]
+    except ClientError as error:
+        raise SecretUnavailable(f"the secret cannot be read: {error.response['Error']['Code']}") from None
+    except (BotoCoreError, KeyError) as error:
+        raise SecretUnavailable(f"the secret cannot be read: {error}") from None
+    return str(secret) if found["key"] is None else _part_of(str(secret), found["key"])
+
+
+def _part_of(secret: str, key: str) -> str:
+    """Return one value of a secret that is JSON. Raises ``SecretUnavailable``."""
+    try:
+        return str(json.loads(secret)[key])
+    except (ValueError, KeyError, TypeError):
+        raise SecretUnavailable(f"the secret is no JSON object with the key {key}") from None

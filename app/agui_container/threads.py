@@ -15,7 +15,7 @@ Rules:
 import asyncio
 import contextlib
 import threading
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextvars import copy_context
@@ -43,41 +43,27 @@ ROOM = 256
 
 
 class ThreadPoolBusy(Exception):
-    """All threads of the pool are in use."""
-
-
-class IdentityBusy(ThreadPoolBusy):
-    """The identity uses as many threads of the pool as one identity may."""
-
-
-class CannotStartThread(ThreadPoolBusy):
-    """The operating system cannot start another thread."""
+    """All threads of the pool are in use, or the operating system cannot start another one."""
 
 
 class DaemonThreadPool:
     """Pool of at most ``limit`` threads at the same time."""
 
-    def __init__(self, limit: int, per_identity: int | None = None) -> None:
-        self.per_identity = per_identity or limit
-        self._free = limit
-        self._used: Counter[str] = Counter()
-        self._lock = threading.Lock()
+    def __init__(self, limit: int) -> None:
+        self._free = threading.Semaphore(limit)
 
-    async def call(self, name: str, function: Callable[[], T], identity: str = "") -> T:
+    async def call(self, name: str, function: Callable[[], T]) -> T:
         """Run ``function`` in a thread. Raises its exception, and the exceptions of ``stream``."""
         results: list[T] = []
-        await self.stream(name, lambda _: results.append(function()), identity).wait_for_items()
+        await self.stream(name, lambda _: results.append(function())).wait_for_items()
         return results[0]
 
-    def stream(self, name: str, work: "Callable[[ThreadStream[T]], None]", identity: str = "") -> "ThreadStream[T]":
-        """Start a thread that runs ``work`` with the caller's context variables. It counts for ``identity``.
+    def stream(self, name: str, work: "Callable[[ThreadStream[T]], None]") -> "ThreadStream[T]":
+        """Start a thread that runs ``work`` with the caller's context variables.
 
         ``work`` feeds the returned stream, which ends when ``work`` returns or raises.
 
-        Raises:
-            ThreadPoolBusy: All threads of the pool are in use.
-            IdentityBusy: The identity uses as many threads as it may.
-            CannotStartThread: The operating system cannot start another thread.
+        Raises ``ThreadPoolBusy``.
         """
         stream: ThreadStream[T] = ThreadStream()
         context = copy_context()
@@ -87,32 +73,17 @@ class DaemonThreadPool:
                 context.run(work, stream)
             except BaseException as error:  # noqa: BLE001 - raised in the event loop
                 stream.fail(error)
-            self._release(identity)  # before the end, because the caller may start the next thread then
+            self._free.release()  # before the end, because the caller may start the next thread then
             stream.end()
 
-        self._acquire(identity)
+        if not self._free.acquire(blocking=False):
+            raise ThreadPoolBusy
         try:
             threading.Thread(target=run_work, name=name, daemon=True).start()
         except RuntimeError as error:
-            self._release(identity)
-            raise CannotStartThread from error
+            self._free.release()
+            raise ThreadPoolBusy from error
         return stream
-
-    def _acquire(self, identity: str) -> None:
-        with self._lock:
-            if not self._free:
-                raise ThreadPoolBusy
-            if identity and self._used[identity] >= self.per_identity:
-                raise IdentityBusy
-            self._free -= 1
-            self._used[identity] += 1
-
-    def _release(self, identity: str) -> None:
-        with self._lock:
-            self._free += 1
-            self._used[identity] -= 1
-            if not self._used[identity]:
-                del self._used[identity]
 
 
 class ThreadStream(Generic[T]):

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from ag_ui.core import ToolCallResultEvent
 
+from agui_container.agent_factory import read_policy
 from agui_container.agents.gate.approval import MAX_SHOWN_ARGUMENTS
 from agui_container.assistant.assistant import Assistant
 from agui_container.assistant_factory import build_assistant
@@ -124,5 +125,5 @@ def test_capabilities_tell_of_approvals_of_tools_that_only_a_source_knows(policy
         mcp_servers='[{"name": "shop", "command": "true"}]',
         tool_policy=f'[{{"tool_pattern": "shop_*", "policy": "{policy}"}}]',
     )
-    assistant = build_assistant(settings, (), (), [])
+    assistant = build_assistant(settings, read_policy(settings), (), (), [])
     assert (assistant.capabilities().human_in_the_loop is not None) is expected

@@ -20,7 +20,7 @@ from agui_container.assistant.assistant import Assistant
 from agui_container.assistant.subagents import Subagent
 from agui_container.models.offline import OfflineModel
 from agui_container.ports import Item, RunContext, Tool, allow_all
-from agui_container.ports.call_slots import MAX_CALLS_AT_WORK, CallSlots
+from agui_container.ports.tool_calls import MAX_CALLS_AT_WORK, CallSlots
 from agui_container.tools.function_tool import FunctionTool
 from tests.contexts import collect_items, expanded, of_type, run_context, run_input
 from tests.engine.doubles import WAIT, asking, caller, cancel_run, eventually, make_service

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from ag_ui.core import AssistantMessage, Message, ToolMessage, UserMessage
 
+from agui_container.agent_factory import read_policy
 from agui_container.assistant.assistant import SYSTEM_PROMPT
 from agui_container.assistant.context_window.window import Overflow
 from agui_container.assistant.prompt.skills import (
@@ -145,7 +146,7 @@ def test_the_settings_reach_the_assistant(tmp_path: Path) -> None:
         context_files=(f"{tmp_path}/AGENTS.md",),
         skills="examples/skills",
     )
-    assistant = build_assistant(settings, (), (), [])
+    assistant = build_assistant(settings, read_policy(settings), (), (), [])
     assert assistant.system_prompt == f"{SYSTEM_PROMPT}\n\n## Project context\n\n### AGENTS.md\nUse British spelling."
     assert str(tmp_path) not in assistant.system_prompt
     assert [skill.name for skill in assistant.skills] == ["summary"]

@@ -11,7 +11,7 @@ import pytest
 from ag_ui.core import RunAgentInput
 
 from agui_container.agents.as_agent import ThreadAgent, as_agent
-from agui_container.ports import Caller, Item, RunContext
+from agui_container.ports import Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.threads import DaemonThreadPool
 from tests.contexts import collect_items, run_context, run_input
@@ -124,25 +124,18 @@ async def test_a_failure_after_the_end_is_in_the_log() -> None:
     assert messages == ["agent failed after its run had ended run=run"]
 
 
-async def test_threads_of_one_caller_leave_room_for_those_of_another() -> None:
+async def test_a_run_is_refused_while_all_threads_are_blocked() -> None:
     go_on = threading.Event()
 
     def agent(_: RunAgentInput) -> Iterator[str]:
         go_on.wait(WAIT)
         yield "a"
 
-    busy = ThreadAgent(agent, thread_agent(agent).start, DaemonThreadPool(4, 2))
-    first, second = (
-        replace(run_context(), caller=Caller("everybody", "request", identity=name)) for name in ("first", "second")
-    )
-    running = [asyncio.create_task(collect_items(busy.run(run_input("go"), first))) for _ in range(2)]
+    busy = ThreadAgent(agent, thread_agent(agent).start, DaemonThreadPool(1))
+    running = asyncio.create_task(collect_items(busy.run(run_input("go"), run_context())))
     await asyncio.sleep(0)
-    for task in running:
-        task.cancel()  # the threads go on
-    with pytest.raises(AppError, match="limit of 2 threads of agents for one identity") as caught:
-        await collect_items(busy.run(run_input("go"), first))
+    running.cancel()  # the thread goes on
+    with pytest.raises(AppError, match="Too many runs are open at once") as caught:
+        await collect_items(busy.run(run_input("go"), run_context()))
     assert caught.value.code is ErrorCode.RATE_LIMIT_EXCEEDED
-    served = asyncio.create_task(collect_items(busy.run(run_input("go"), second)))
-    await asyncio.sleep(0)
     go_on.set()
-    assert await served == ["a"]

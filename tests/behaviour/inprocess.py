@@ -11,7 +11,7 @@ from agui_container.protocol.parser import CommandRequest, RunRequest, parse
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.run.subscription import Subscription
 from agui_container.web.caller_middleware import SESSION_HEADER
-from agui_container.web.commands import CommandResponder
+from agui_container.web.requests import answer_command
 from agui_core.commands import Attach
 from tests.behaviour.client import Client, Refused, RunStream
 from tests.engine.doubles import FakeClock, Json
@@ -92,7 +92,7 @@ class InProcess(Client):
         try:
             asked = parse(json.dumps(body).encode())
             assert isinstance(asked, CommandRequest)
-            result = await CommandResponder(self.service).answer(asked.command, self._caller())
+            result = await answer_command(self.service, asked.command, self._caller())
         except AppError as error:
             raise self._refused(error) from None
         return {"command": asked.command.type, **result}

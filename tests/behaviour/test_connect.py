@@ -65,7 +65,7 @@ async def test_a_thread_that_no_event_can_hold_is_refused_for_what_it_is(
     client = await connect(agent_with_state)
     await run_and_store(client, "hi" * 1_000)
     with monkeypatch.context() as patched:
-        patched.setattr("agui_container.engine.thread_snapshot.MAX_EVENT_BYTES", 1_000)
+        patched.setattr("agui_container.engine.single_reader_runs.MAX_EVENT_BYTES", 1_000)
         started, refused = await client.run(ask(run="r2", messages=[]))
     assert (started["type"], refused["code"]) == ("RUN_STARTED", "PAYLOAD_TOO_LARGE")
     assert refused["message"] == "The thread is too large to be shown in one event."

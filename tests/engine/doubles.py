@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 
+from agui_container.agent_factory import with_tools
 from agui_container.agents.as_agent import as_agent, is_store_user, only_answers, thread_cleanup_of, with_store
 from agui_container.agents.run_limits import LimitedAgent
 from agui_container.engine.engine import Engine
+from agui_container.engine.limits import CapacityLimits, IdentityLimits, OnDisconnect, Policy
 from agui_container.engine.threads import ThreadCommands
 from agui_container.main import build_capabilities, read_identity_limits
 from agui_container.ports import Caller, Clock, RunLimits, Tool
@@ -20,12 +22,11 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.run.cluster import Cluster
 from agui_container.run.event_log import LogMemory
-from agui_container.run.policy import CapacityLimits, IdentityLimits, OnBusy, OnDisconnect, Policy
+from agui_container.run.policy import OnBusy
 from agui_container.run.run import Run
 from agui_container.run.subscription import Subscription
 from agui_container.settings import Settings
 from agui_container.stores import open_store
-from agui_container.tool_factory import with_tools
 from agui_core.commands import ThreadCommand
 from tests.replicas.buses.memory_bus import MemoryBus
 

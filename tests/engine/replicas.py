@@ -10,13 +10,13 @@ from ag_ui.core import RunAgentInput
 from sqlalchemy import make_url
 
 from agui_container.engine.engine import Engine
+from agui_container.engine.limits import CapacityLimits
 from agui_container.ports import Clock, Item, Tool
 from agui_container.ports.records import Begun, Busy, Claim, Exists
 from agui_container.ports.store import DurableStore, Merge, Store
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.replicas.leases import Leases
 from agui_container.run.cluster import Cluster
-from agui_container.run.policy import CapacityLimits
 from agui_container.settings import Settings
 from agui_container.stores.sql.store import SqlStore
 from tests.engine.doubles import WAIT, FakeClock, make_service

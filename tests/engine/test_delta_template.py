@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from agui_container.ports import MessageText
 from agui_container.ports.records import Change
-from agui_container.run.delta_template import DeltaTemplate
 from agui_container.run.event_log import EventLog, Flusher
-from agui_container.run.pipeline import EventPipeline
+from agui_container.run.pipeline import DeltaTemplate, EventPipeline
 from agui_core.expander import MAX_DELTA, IllegalEvent
 from tests.engine.doubles import Json, asking, log_memory
 from tests.protocol.samples import without_validation

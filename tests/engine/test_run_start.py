@@ -29,20 +29,28 @@ from tests.replicas.buses.memory_bus import MemoryBus
 from tests.stores.doubles import claim_run, thread_of
 
 
-async def test_a_run_in_line_whose_store_has_gone_away_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def gone(*_: object) -> None:
-        raise StoreUnavailable("gone")
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [(StoreUnavailable("gone"), b"STORE_UNAVAILABLE"), (RuntimeError("unreadable"), b"INTERNAL_ERROR")],
+)
+async def test_a_run_in_line_whose_store_fails_says_so(
+    monkeypatch: pytest.MonkeyPatch, failure: Exception, code: bytes
+) -> None:
+    async def fail(*_: object) -> None:
+        raise failure
 
     service = await open_service(forever, settings=Settings(on_busy="enqueue"))
     first = await service.admit(asking(), caller())
     waiting = await service.admit(asking(run="r2"), caller())
     with monkeypatch.context() as patched:
-        patched.setattr(service.cluster.store, "begin", gone)
+        for name in ("begin", "run"):
+            patched.setattr(service.cluster.store, name, fail)
         cancel_run(service, first)
         await eventually(lambda: waiting.run.log.has_ended)
+    assert (await envelopes(first))[-1].type == "RUN_FINISHED"
     seen = await envelopes(waiting)
     assert [event.type.value for event in seen] == ["RUN_STARTED", "RUN_ERROR"]
-    assert b"STORE_UNAVAILABLE" in seen[-1].data
+    assert code in seen[-1].data
     await wait_until_stored(service)
 
 

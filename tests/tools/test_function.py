@@ -10,8 +10,6 @@ from agui_container.ports import ToolContent, ToolError
 from agui_container.threads import DaemonThreadPool
 from agui_container.tools import threads
 from agui_container.tools.function_tool import FunctionTool
-from agui_container.tools.identity_limiter import IdentityLimiter
-from agui_container.tools.threads import run_in_thread
 from tests.contexts import run_context
 
 WAIT = 120
@@ -55,45 +53,17 @@ async def test_a_blocking_function_does_not_block_the_loop() -> None:
     assert await running == "went on"
 
 
-async def test_calls_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_turns", IdentityLimiter("one tool", 1, 1))
-    began, go_on = threading.Event(), threading.Event()
-
-    def first() -> str:
-        began.set()
-        go_on.wait(WAIT)
-        return "first"
-
-    order: list[str] = []
-
-    async def one(function: Callable[[], str]) -> None:
-        order.append(await run_in_thread(function))
-
-    async with asyncio.TaskGroup() as group:
-        group.create_task(one(first))
-        assert await asyncio.to_thread(began.wait, WAIT)
-        waiting = group.create_task(one(lambda: "second"))
-        for _ in range(10):
-            await asyncio.sleep(0)
-        assert not waiting.done()
-        go_on.set()
-    assert order == ["first", "second"]
-
-
-async def test_calls_of_one_identity_leave_turns_and_threads_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_turns", IdentityLimiter("two tools", 2, 1))
-    monkeypatch.setattr(threads, "_pool", DaemonThreadPool(4, 1))
+async def test_a_call_is_refused_while_all_threads_are_blocked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_pool", DaemonThreadPool(1))
     began, go_on = threading.Event(), threading.Event()
 
     def blocked() -> None:
         began.set()
         go_on.wait(WAIT)
 
-    running = [asyncio.create_task(run_in_thread(blocked, "first")) for _ in range(5)]
+    running = asyncio.create_task(call(blocked))
     assert await asyncio.to_thread(began.wait, WAIT)
-    assert await run_in_thread(lambda: "served", "second") == "served"
-    running[0].cancel()  # its thread goes on
+    running.cancel()  # its thread goes on
     with pytest.raises(ToolError, match="tool calls that do not end"):
-        await running[1]
+        await call(blocked)
     go_on.set()
-    await asyncio.wait(running)

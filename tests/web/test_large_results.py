@@ -5,7 +5,7 @@ import asyncio
 from pydantic_core import from_json
 
 from agui_container.threads import LARGE_BYTES
-from agui_container.web.commands import encode_result
+from agui_container.web.requests import encode_result
 
 
 async def test_a_large_result_is_encoded_while_other_tasks_run() -> None:

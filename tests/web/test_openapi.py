@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from agui_container.main import build_app
 from agui_container.settings import Settings
-from agui_container.web.commands import THREAD_ROUTES
+from agui_container.web.requests import THREAD_ROUTES
 from tests.engine.doubles import Json, ask
 
 NAMED = ["tea=assistant"]

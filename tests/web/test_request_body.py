@@ -12,8 +12,8 @@ from starlette.types import Message, Receive
 from agui_container.engine.engine import Engine
 from agui_container.protocol.errors import AppError
 from agui_container.threads import LARGE_BYTES
-from agui_container.web import request_body
-from agui_container.web.request_body import read_body, read_fields, read_request
+from agui_container.web import requests
+from agui_container.web.requests import read_body, read_fields, read_request
 from tests.engine.doubles import caller, forever, make_service
 
 LARGE = json.dumps({"title": "x" * LARGE_BYTES}).encode()
@@ -44,7 +44,7 @@ async def test_large_bodies_are_parsed_aside_and_one_after_the_other(
         alone.release()
         return {}
 
-    monkeypatch.setattr(request_body, parser, parsed)
+    monkeypatch.setattr(requests, parser, parsed)
     service = make_service(forever)
     await asyncio.gather(*(read(request_from(client_with_chunks(LARGE)), len(LARGE), service) for _ in range(8)))
     assert alongside == [False] * 8
@@ -66,7 +66,7 @@ async def test_a_callers_own_timeout_is_the_callers() -> None:
 
 
 async def test_a_body_that_does_not_arrive_in_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_body, "READ_SECONDS", 0)
+    monkeypatch.setattr(requests, "READ_SECONDS", 0)
     with pytest.raises(AppError, match="did not arrive in full"):
         await read_from(silent, make_service(forever))
 

@@ -8,7 +8,7 @@ Source: ``runtime/context.py``, ``runtime/app.py`` and ``identity/auth.py`` of b
 
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable
-from typing import NoReturn, Protocol, runtime_checkable
+from typing import Any, NoReturn
 
 from ag_ui.core import RunAgentInput
 from msgspec import Struct
@@ -21,22 +21,6 @@ CONTEXT_MODULE = f"{PACKAGE}.runtime.context"
 CALLBACK_HEADER = "oauth2callbackurl"
 
 BUSY = "HealthyBusy"
-
-
-class SdkContext(Protocol):
-    """The class ``BedrockAgentCoreContext``. Each method sets a context variable."""
-
-    def set_request_context(self, request_id: str, session_id: str | None = None) -> None:
-        """Set the ids of the request."""
-
-    def set_request_headers(self, headers: dict[str, str]) -> None:
-        """Set the forwarded headers."""
-
-    def set_workload_access_token(self, token: str) -> None:
-        """Set the workload access token."""
-
-    def set_oauth2_callback_url(self, workload_callback_url: str) -> None:
-        """Set the URL to which an OAuth provider returns the person."""
 
 
 class SdkContextAgent(Struct, frozen=True):
@@ -54,7 +38,7 @@ def fill_sdk_context(ctx: RunContext) -> None:
     module = sys.modules.get(CONTEXT_MODULE)
     if module is None:
         return
-    context: SdkContext = module.BedrockAgentCoreContext
+    context = module.BedrockAgentCoreContext
     context.set_request_context(ctx.caller.request_id, ctx.session_id)
     context.set_request_headers(dict(ctx.request_headers))
     if ctx.workload_token:
@@ -63,25 +47,21 @@ def fill_sdk_context(ctx: RunContext) -> None:
         context.set_oauth2_callback_url(callback)
 
 
-@runtime_checkable
-class TaskTracker(Protocol):
-    """A ``BedrockAgentCoreApp``: it counts the tasks of ``add_async_task`` and ``async_task``."""
-
-    def get_current_ping_status(self) -> str:
-        """Return the status that the SDK would give to ``/ping``."""
-
-
 def sdk_tasks_of(modules: Iterable[str]) -> Callable[[], bool]:
-    """Return a function that is True while a task of an SDK application in one of the imported modules is open."""
+    """Return a function that is True while a task of an SDK application in one of the imported modules is open.
+
+    An application counts the tasks of ``add_async_task`` and ``async_task``.
+    """
     values = [value for name in modules if name in sys.modules for value in vars(sys.modules[name]).values()]
-    trackers = {id(value): value for value in values if is_sdk_object(value) and isinstance(value, TaskTracker)}
-    if not trackers:
+    apps: dict[int, Any] = {id(value): value for value in values if is_sdk_app(value)}
+    if not apps:
         return lambda: False
-    return lambda: any(tracker.get_current_ping_status() == BUSY for tracker in trackers.values())
+    return lambda: any(app.get_current_ping_status() == BUSY for app in apps.values())
 
 
-def is_sdk_object(value: object) -> bool:
-    return any(package == PACKAGE for package, _ in qualified_classes(value))
+def is_sdk_app(value: object) -> bool:
+    is_of_sdk = any(package == PACKAGE for package, _ in qualified_classes(value))
+    return is_of_sdk and callable(getattr(value, "get_current_ping_status", None))
 
 
 def ask_for_consent(url: str) -> NoReturn:

@@ -6,8 +6,7 @@ Rules:
   Every ``run`` defined here returns an asynchronous generator, so the engine can always close it.
 - A plain generator runs in one daemon thread per run, from its first line to its last ``finally``. A cancelled run
   returns at once, and its thread ends at the next ``yield``. A thread that never reaches a ``yield`` blocks no other
-  run, but it counts against ``THREADS``. When that many threads are alive, the next run is refused. One caller may use
-  half of them.
+  run, but it counts against ``THREADS``. When that many threads are alive, the next run is refused.
 """
 
 import inspect
@@ -25,14 +24,7 @@ from agui_container.ports import Agent, Item, Responder, RunContext, ThreadClean
 from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.store import Store, StoreUser
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.telemetry.limits import RefusalLog
-from agui_container.threads import (
-    CannotStartThread,
-    DaemonThreadPool,
-    IdentityBusy,
-    ThreadPoolBusy,
-    ThreadStream,
-)
+from agui_container.threads import DaemonThreadPool, ThreadPoolBusy, ThreadStream
 
 T = TypeVar("T")
 
@@ -205,12 +197,6 @@ def _kind(source: object) -> str:
 THREADS = 256
 """Maximum number of live threads per agent."""
 
-IDENTITY_THREADS = 128
-"""Maximum number of live threads per agent and caller."""
-
-LIMIT_NAME = "agentThreads"
-"""Name of these limits in metrics and in the log."""
-
 Start = Callable[[RunAgentInput, RunContext], Generator[Item, None, None]]
 
 
@@ -219,8 +205,7 @@ class ThreadAgent(Struct, frozen=True):
 
     source: object
     start: Start
-    threads: DaemonThreadPool = field(default_factory=lambda: DaemonThreadPool(THREADS, IDENTITY_THREADS))
-    refusal_log: RefusalLog = field(default_factory=RefusalLog)
+    threads: DaemonThreadPool = field(default_factory=lambda: DaemonThreadPool(THREADS))
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
         """Raise ``AppError`` RATE_LIMIT_EXCEEDED if no thread can be started."""
@@ -233,21 +218,11 @@ class ThreadAgent(Struct, frozen=True):
             stream.stop()
 
     def _open_stream(self, request: RunAgentInput, ctx: RunContext) -> ThreadStream[Item]:
-        identity = ctx.caller.identity
         try:
-            work = partial(self._run_generator, request, ctx)
-            return self.threads.stream(f"run-{ctx.run_id}", work, identity)
-        except CannotStartThread as error:
-            raise self._refusal("process", identity, "The server has no thread left. Try again later.") from error
-        except IdentityBusy as error:
-            message = f"You have reached the limit of {self.threads.per_identity} threads of agents for one identity."
-            raise self._refusal("identity", identity, message) from error
+            return self.threads.stream(f"run-{ctx.run_id}", partial(self._run_generator, request, ctx))
         except ThreadPoolBusy as error:
-            raise self._refusal("process", identity, "Too many runs are open at once. Try again later.") from error
-
-    def _refusal(self, scope: str, identity: str, message: str) -> AppError:
-        self.refusal_log.report(LIMIT_NAME, identity, scope)
-        return AppError(ErrorCode.RATE_LIMIT_EXCEEDED, message)
+            message = "Too many runs are open at once. Try again later."
+            raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, message) from error
 
     def _run_generator(self, request: RunAgentInput, ctx: RunContext, stream: ThreadStream[Item]) -> None:
         try:

@@ -47,7 +47,7 @@ from agui_container.ports import (
 )
 from agui_container.ports.notices import MEDIA_DROPPED, MODEL_STOPPED
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.half_symbols import split_half, whole_text
+from agui_container.protocol.strict_json import split_half, whole_text
 from agui_core.transcript import STOP_REASON
 
 MAX_CALLS = 1_000

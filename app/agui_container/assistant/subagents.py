@@ -52,8 +52,7 @@ from agui_container.ports.store import Store
 from agui_container.protocol.encoder import encode_whole
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.grammar import KINDS
-from agui_container.protocol.half_symbols import whole_text, whole_value
-from agui_container.protocol.strict_json import json_text
+from agui_container.protocol.strict_json import json_text, whole_text, whole_value
 from agui_container.protocol.validator import ProducerRules, RunSequence, tag_of
 from agui_container.telemetry.spans import Delegation
 from agui_container.threads import LoopBridge

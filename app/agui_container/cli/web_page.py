@@ -29,7 +29,7 @@ from agui_client.caller import Address, Caller
 from agui_container.cli.local_server import LOOPBACK, listen, local_app, local_server, refusal
 from agui_container.cli.target import Target, with_transport
 from agui_container.web.console import routes as console
-from agui_container.web.console.options import ConsoleOptions
+from agui_container.web.console.assets import ConsoleOptions
 
 MAX_FRAME = 32_000_000
 BAD_GATEWAY = 502

@@ -22,9 +22,15 @@ from msgspec import structs
 
 from agui_container.conversation.questions import JOURNAL
 from agui_container.engine.finder import RunFinder
+from agui_container.engine.inputs import (
+    check_same_messages,
+    fingerprint_of,
+    is_connect,
+    merge_in_turn,
+    with_derived_run_id,
+)
 from agui_container.engine.registry import OpenReaders, RunRegistry
-from agui_container.engine.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
-from agui_container.engine.thread_snapshot import is_connect, snapshot_events, snapshot_run
+from agui_container.engine.single_reader_runs import snapshot_events, snapshot_run
 from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Caller
 from agui_container.ports.records import Busy, Change, Claim, Exists, RunKey, RunRecord, ThreadDelta
@@ -41,11 +47,9 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.replicas.remote_run import RemoteRun
 from agui_container.run.cluster import LEASE_SECONDS, Cluster
 from agui_container.run.endings import CancelReason, start_failed_error
-from agui_container.run.entries import EditedTurns, answers_in, entry_notes, remove_edited_turns
 from agui_container.run.life import RunPhase
-from agui_container.run.merged_input import merge_in_turn
+from agui_container.run.notes import EditedTurns, answers_in, entry_notes, questions_in, remove_edited_turns
 from agui_container.run.policy import NO_CONDITION, OnBusy, ThreadCondition
-from agui_container.run.questions import questions_in
 from agui_container.run.recorder import thread_deleted
 from agui_container.run.run import Run, RunOrigin
 from agui_container.run.subscription import Readable

@@ -14,13 +14,13 @@ from ag_ui.core import AgentCapabilities, Interrupt, ResumeEntry, RunAgentInput
 from msgspec.structs import replace
 
 from agui_container.engine.admission import Admission
-from agui_container.engine.app_run import AnswerApp, AppRun, no_server
 from agui_container.engine.files import Files
 from agui_container.engine.finder import RunFinder
 from agui_container.engine.health import Health, LoopMonitor
-from agui_container.engine.quota import Limit, Quota
+from agui_container.engine.inputs import check_same_messages, fingerprint_of
+from agui_container.engine.limits import Limit, Policy, Quota
 from agui_container.engine.registry import OpenReaders, RunRegistry
-from agui_container.engine.repeated_inputs import check_same_messages, fingerprint_of
+from agui_container.engine.single_reader_runs import AnswerApp, AppRun, no_server
 from agui_container.engine.threads import ThreadCommands
 from agui_container.ports import LOG_FIELDS, Agent, Caller, Item, RunContext, RunState, ThreadCleanup, Tool
 from agui_container.ports.files import FileStore
@@ -33,7 +33,7 @@ from agui_container.run.endings import describe_failure
 from agui_container.run.event_log import EventLog
 from agui_container.run.life import RunPhase
 from agui_container.run.pipeline import EventPipeline
-from agui_container.run.policy import NO_CONDITION, OnBusy, Policy, ThreadCondition
+from agui_container.run.policy import NO_CONDITION, OnBusy, ThreadCondition
 from agui_container.run.recorder import RunRecorder
 from agui_container.run.run import Run, RunOrigin
 from agui_container.run.subscription import Readable, Subscription

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 
 from ag_ui.core import Interrupt, RunAgentInput
 
+from agui_container.engine.inputs import interrupts_of, is_answer, is_derived_run
 from agui_container.engine.registry import RunRegistry
-from agui_container.engine.repeated_inputs import interrupts_of, is_answer, is_derived_run
 from agui_container.engine.views import View, run_view
 from agui_container.ports import Caller
 from agui_container.ports.records import RunKey, RunRecord, RunStatus, ThreadKey
@@ -17,7 +17,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.cluster import Cluster
 from agui_container.run.endings import CancelReason
 from agui_container.run.life import RunPhase
-from agui_container.run.questions import open_questions
+from agui_container.run.notes import open_questions
 from agui_container.run.run import Run
 
 

@@ -42,15 +42,15 @@ from agui_container.ports.records import (
 from agui_container.ports.store import BadToken, CannotFork, Delete, Fork, Rename, store_errors_as_app_errors
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.cluster import Cluster
-from agui_container.run.entries import (
+from agui_container.run.notes import (
     ENTRY,
     copy_entries,
     entries_after,
     entries_in,
     entries_view,
+    questions_in,
     read_message,
 )
-from agui_container.run.questions import questions_in
 from agui_container.threads import offload_if_large
 from agui_core.commands import (
     MAX_PAGE,

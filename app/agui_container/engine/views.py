@@ -12,7 +12,7 @@ from pydantic_core import from_json, to_json
 from agui_container.ports.records import RunRecord, StoredMessage, ThreadDelta, ThreadRecord
 from agui_container.protocol.parser import MESSAGE
 from agui_container.protocol.token_usage import USAGE, count_tokens
-from agui_container.run.entries import UNANSWERED, Entry, entries_in, questions_of
+from agui_container.run.notes import UNANSWERED, Entry, entries_in, questions_of
 from agui_container.run.run import Run
 from agui_core.commands import ThreadsFeedback
 from agui_core.plaintext import AskedQuestion, render_plaintext

@@ -40,12 +40,10 @@ from agui_container.ports.model import (
     ToolCallDelta,
     UsageDelta,
 )
-from agui_container.ports.policy import CallRules, Permission, Policy, PolicyDecision, allow_all
 from agui_container.ports.tool import (
     Instructed,
     Previewing,
     Resumable,
-    SelfStarting,
     StrictlyChecked,
     Suspension,
     ToolError,
@@ -53,6 +51,7 @@ from agui_container.ports.tool import (
     ToolSuspension,
     consent_question,
 )
+from agui_container.ports.tool_calls import CallRules, Permission, Policy, PolicyDecision, allow_all
 from agui_core.expander import MessageText
 
 __all__ = [
@@ -85,7 +84,6 @@ __all__ = [
     "RunInterrupted",
     "RunLimits",
     "RunState",
-    "SelfStarting",
     "StopDelta",
     "StopReason",
     "StrictlyChecked",

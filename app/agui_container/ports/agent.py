@@ -17,10 +17,9 @@ from ag_ui.core import BaseEvent, ContentPart, Interrupt, RunAgentInput, StateDe
 from ag_ui.core import Tool as ToolSpec
 
 from agui_container.ports.auth import Caller, session_label, thread_key
-from agui_container.ports.call_slots import CallSlots
 from agui_container.ports.files import File, no_file
-from agui_container.ports.policy import CallRules
 from agui_container.ports.records import ThreadNote
+from agui_container.ports.tool_calls import CallRules, CallSlots
 from agui_core.expander import MessageText
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ Rule: a tool reports a failure to the model by ``ToolError`` and a question to p
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from ag_ui.core import ContentPart, Interrupt, Message, ResumeEntry
 
@@ -101,17 +101,6 @@ class StrictlyChecked(Protocol):
 
     def check_strictly(self, arguments: Mapping[str, object]) -> None:
         """Check the arguments without conversions, such as from ``true`` to a number. Raises ``ToolError``."""
-
-
-@runtime_checkable
-class SelfStarting(Protocol):
-    """A tool whose calls may wait before they begin. It adds ``ctx.tool_call_id`` to ``ctx.turn.started_calls`` then.
-
-    The calls of other tools count as started when they are called.
-    """
-
-    @property
-    def starts_itself(self) -> Literal[True]: ...
 
 
 CONSENT = "oauth_consent"

@@ -21,8 +21,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, ValidationError, from_json, to_json
 
-from agui_container.protocol.half_symbols import whole_value
-from agui_container.protocol.strict_json import without_large_integers
+from agui_container.protocol.strict_json import whole_value, without_large_integers
 from agui_core.expander import IllegalEvent
 from agui_core.type_cache import TypeCache
 

@@ -19,10 +19,9 @@ from ag_ui.core import EventType
 from msgspec import Struct
 
 from agui_container.log_values import format_fields
-from agui_container.ports.records import RunKey
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Batch, Envelope
-from agui_container.run.subscription import OnClose, PushBatch, Readable, Subscription
+from agui_container.run.subscription import OnClose, PushBatch, Readable
 
 logger = logging.getLogger(__name__)
 
@@ -300,26 +299,6 @@ class LocalSubscription:
             self._waiter.set_result(None)
         if self._on_close is not None:
             self._on_close(self, may_stay_unread)
-
-
-class SingleReaderRun:
-    """A run that is not stored, and that nobody but its reader knows. Implements ``Readable`` for this reader."""
-
-    def __init__(self, key: RunKey, log: EventLog) -> None:
-        self.key = key
-        self.log = log
-
-    def subscribe(self, after: int = 0, on_close: OnClose | None = None) -> LocalSubscription:
-        def close(subscription: Subscription, may_stay_unread: bool) -> None:  # noqa: FBT001 - as OnClose
-            self.leave()
-            if on_close is not None:
-                on_close(subscription, may_stay_unread)
-
-        return LocalSubscription(self, self.log, after, close)
-
-    def leave(self) -> None:
-        """Called when the reader has left."""
-        self.log.discard()
 
 
 class Flusher:

@@ -2,38 +2,47 @@
 
 Rule: an event that cannot be encoded, or is illegal at this point, is refused before it changes anything, so the log is
 always legal. The shared state follows the log, because clients have the state that the log describes.
+
+Rule: model output is a stream of events that differ only in ``delta``. Once one delta has been validated in full, the
+next one is encoded without validating it again if nothing else was emitted in between, it targets the same message or
+tool call, and every other field is equal (``DeltaTemplate``). This is safe because a delta opens and closes nothing.
 """
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ag_ui.core import (
     BaseEvent,
     CustomEvent,
+    EventType,
     Message,
+    ReasoningMessageContentEvent,
     RunAgentInput,
     RunErrorEvent,
     RunFinishedEvent,
+    RunFinishedInterruptOutcome,
     RunStartedEvent,
     StateDeltaEvent,
+    TextMessageContentEvent,
+    ToolCallArgsEvent,
 )
+from orjson import dumps
 
 from agui_container.conversation.merge import dump_message
 from agui_container.conversation.state import SharedState
 from agui_container.conversation.stored_parts import cut_off_event
 from agui_container.log_values import format_fields
 from agui_container.ports import Item
+from agui_container.ports.notices import NOTICES
 from agui_container.ports.records import Change, StoredMessage
 from agui_container.protocol.encoder import encode_whole
 from agui_container.protocol.grammar import KINDS, TOOL_CALL, EventKind
 from agui_container.protocol.validator import ProducerRules, RunSequence
-from agui_container.run.call_ids import ThreadCallIds
-from agui_container.run.delta_template import DeltaTemplate
 from agui_container.run.endings import RunResult
-from agui_container.run.entries import RunEntries
 from agui_container.run.event_log import EventLog
-from agui_container.run.split_pairs import PairJoiner
-from agui_core.expander import Expander, IllegalEvent
+from agui_container.run.event_repairs import PairJoiner, ThreadCallIds
+from agui_container.run.notes import MAX_NOTICES, Entry, notice_entry, question_entries
+from agui_core.expander import MAX_DELTA, Expander, IllegalEvent, MessageText
 from agui_core.transcript import Transcript
 from agui_core.turns import open_calls, unanswered_calls
 
@@ -41,6 +50,68 @@ logger = logging.getLogger(__name__)
 
 NO_STATE = SharedState(None)
 """State of a run that has not begun, or that has ended. No event changes it."""
+
+DELTA_CLASSES: Mapping[type[BaseEvent], EventType] = {
+    TextMessageContentEvent: EventType.TEXT_MESSAGE_CONTENT,
+    ToolCallArgsEvent: EventType.TOOL_CALL_ARGS,
+    ReasoningMessageContentEvent: EventType.REASONING_MESSAGE_CONTENT,
+}
+"""Delta classes and their types. Subclasses are excluded, because they may have more fields."""
+
+PER_EVENT_FIELDS = ("timestamp", "raw_event", "metadata")
+"""Fields that describe a single event, so the next delta does not repeat them."""
+
+CLOSING = b"}"
+
+
+class DeltaTemplate:
+    """Pattern for the next delta of a run. ``head`` is the JSON of the last one up to its ``delta``."""
+
+    __slots__ = ("_append", "_fields", "_head", "_item_type", "_message_id", "event_type")
+
+    def __init__(
+        self, item: BaseEvent | MessageText | str, event: BaseEvent, head: bytes, transcript: Transcript
+    ) -> None:
+        self.event_type = DELTA_CLASSES[type(event)]
+        self._item_type = type(item)
+        self._head = head
+        self._message_id = item.message_id if isinstance(item, MessageText) else None
+        self._fields = dict(event.__dict__)
+        self._append = transcript.append
+
+    @classmethod
+    def of(
+        cls, item: BaseEvent | MessageText | str, event: BaseEvent, data: bytes, transcript: Transcript
+    ) -> "DeltaTemplate | None":
+        """Return the template after an accepted item, or None if the next item must be validated in full."""
+        if not transcript.knows_last_delta or type(event) not in DELTA_CLASSES or event.__pydantic_extra__:
+            return None
+        is_text = type(item) is str or type(item) is MessageText
+        if not is_text and (item is not event or any(event.__dict__[name] is not None for name in PER_EVENT_FIELDS)):
+            return None
+        tail = dumps(event.__dict__["delta"]) + CLOSING
+        return cls(item, event, data[: -len(tail)], transcript) if data.endswith(tail) else None
+
+    def encode_next(self, item: BaseEvent | MessageText | str) -> bytes | None:
+        """Append the item if only its ``delta`` differs. None changes nothing: the item takes the normal path."""
+        if type(item) is not self._item_type:
+            return None
+        if type(item) is str:
+            delta = item or None  # an empty string is no event
+        elif type(item) is MessageText:
+            delta = item.delta if item.message_id == self._message_id else None
+        else:
+            fields = item.__dict__
+            self._fields["delta"] = delta = fields.get("delta")
+            if fields != self._fields or item.__pydantic_extra__:  # type: ignore[union-attr] # an event by its type
+                return None
+        if type(delta) is not str or len(delta) > MAX_DELTA:
+            return None
+        try:
+            self._append(delta)
+        except UnicodeEncodeError:  # half of a surrogate pair
+            return None
+        return self._head + dumps(delta) + CLOSING
 
 
 class EventPipeline:
@@ -51,7 +122,7 @@ class EventPipeline:
         self._joiner = PairJoiner()
         self._expander = Expander(new_id)
         self._sequence = RunSequence()
-        self._entries = RunEntries()
+        self._entries: list[Entry] = []
         self._template: DeltaTemplate | None = None
         self.state = NO_STATE
         self._state_users = 0
@@ -157,10 +228,10 @@ class EventPipeline:
             self._rules.feed(event)
         if kind.affects_messages:
             self._transcript.feed(event)
-        elif isinstance(event, CustomEvent):
-            self._entries.add_notice(event, data, self._transcript.last_id)
-        elif isinstance(event, RunFinishedEvent):
-            self._entries.add_questions(event, self._transcript.last_id)
+        elif isinstance(event, CustomEvent) and event.name in NOTICES and len(self._entries) < MAX_NOTICES:
+            self._entries.append(notice_entry(event, data, self._transcript.last_id))
+        elif isinstance(event, RunFinishedEvent) and isinstance(event.outcome, RunFinishedInterruptOutcome):
+            self._entries += question_entries(event.outcome, self._transcript.last_id)
         if kind.changes_state:
             self._apply_to_state(event)
         self._log.append(kind.type, data)
@@ -186,10 +257,9 @@ class EventPipeline:
 
     def result(self, run_id: str) -> RunResult:
         """Return the result for the thread. It has no messages if they are invalid, because a run must end."""
-        entries = self._entries.found
         try:
             messages = self._transcript.messages
-            return RunResult(self._change(run_id, messages), bool(open_calls(messages)), entries)
+            return RunResult(self._change(run_id, messages), bool(open_calls(messages)), self._entries)
         except Exception:
             logger.exception("result of the run cannot be stored %s", format_fields({"run": run_id}))
             return RunResult()

@@ -7,7 +7,9 @@ Rules:
 - Nothing is measured for each event of a run: a run is measured at its end, and counts are read when somebody asks.
 """
 
+import logging
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from types import TracebackType
@@ -19,6 +21,7 @@ from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Observation, get_meter
 
 from agui_container import __version__
+from agui_container.log_values import format_fields
 from agui_container.telemetry.semconv import ERROR, MODEL, PROVIDER, STATUS, TOKEN_TYPE
 
 LIMIT, LIMIT_SCOPE = "agui.limit.name", "agui.limit.scope"
@@ -35,18 +38,10 @@ LAG_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5
 TOKENS = (16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576)
 
 
-class Sink(Protocol):
-    """Takes measurements besides OpenTelemetry."""
+REPORT_SECONDS = 60.0
+"""Seconds between two log lines about the same limit of the same identity."""
 
-    def add(self, counter: "Counter", amount: float, attributes: AttributeValues) -> None:
-        """Add to a counter."""
-
-    def record(self, histogram: "Histogram", value: float, attributes: AttributeValues) -> None:
-        """Add a value to a histogram."""
-
-
-sinks: list[Sink] = []
-"""The sinks of this process: the exposition of ``/metrics`` if it is on."""
+logger = logging.getLogger(__name__)
 
 
 class Instrument(Struct, frozen=True):
@@ -63,8 +58,8 @@ class Counter(Instrument, frozen=True):
 
     def add(self, amount: float, attributes: AttributeValues) -> None:
         otel_counter(self).add(amount, attributes)
-        for sink in sinks:
-            sink.add(self, amount, attributes)
+        for record in recorders:
+            record(self, amount, attributes)
 
 
 class Histogram(Instrument, frozen=True):
@@ -74,8 +69,12 @@ class Histogram(Instrument, frozen=True):
 
     def record(self, value: float, attributes: AttributeValues) -> None:
         otel_histogram(self).record(value, attributes)
-        for sink in sinks:
-            sink.record(self, value, attributes)
+        for record in recorders:
+            record(self, value, attributes)
+
+
+recorders: list[Callable[[Counter | Histogram, float, AttributeValues], None]] = []
+"""Functions that take measurements besides OpenTelemetry: that of ``/metrics`` if it is on."""
 
 
 Readings = Mapping[str, Mapping[str, float]]
@@ -150,6 +149,32 @@ class CallTimer:
         if error_type is not None:
             self._attributes[ERROR] = error_type.__name__
         self._histogram.record(time.perf_counter() - self._started_at, self._attributes)
+
+
+class RefusalLog:
+    """Refusals by limits: all in the metric, and in the log one in ``REPORT_SECONDS`` for each limit of an identity.
+
+    Args:
+        now: returns seconds.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._reported_at: OrderedDict[tuple[str, str], float] = OrderedDict()
+
+    def report(self, name: str, identity: str = "", scope: str = "process") -> None:
+        """Count a refusal, and log it unless the same limit was logged a short while ago.
+
+        ``identity`` is the one that was refused, empty without one. ``scope`` is ``identity`` or ``process``.
+        """
+        REFUSALS.add(1, {LIMIT: name, LIMIT_SCOPE: scope})
+        now = self._now()
+        while self._reported_at and now - next(iter(self._reported_at.values())) >= REPORT_SECONDS:
+            self._reported_at.popitem(last=False)
+        if (name, identity) not in self._reported_at:
+            self._reported_at[name, identity] = now
+            fields = {"limit": name, "identity": identity} if identity else {"limit": name}
+            logger.warning("limit reached %s", format_fields(fields))
 
 
 class CountedEngine(Protocol):

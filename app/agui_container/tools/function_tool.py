@@ -13,7 +13,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Generic, Literal, ParamSpec, TypeVar, overload
+from typing import Generic, ParamSpec, TypeVar, overload
 
 from ag_ui.core import AudioPart, ContentPart, DocumentPart, ImagePart, TextPart, VideoPart
 from ag_ui.core import Tool as ToolSpec
@@ -87,17 +87,12 @@ class FunctionTool(Struct, Generic[P, R], frozen=True):
     def spec(self) -> ToolSpec:
         return ToolSpec(name=self.name, description=self.description, parameters=dict(self.parameters))
 
-    @property
-    def starts_itself(self) -> Literal[True]:
-        return True
-
     async def call(self, arguments: Mapping[str, object], ctx: RunContext) -> ToolContent:
         call = self._bind(self.function, self.check(arguments), ctx)
         limit = asyncio.timeout(self.timeout)
         try:
             async with limit:
-                on_start = partial(ctx.turn.started_calls.add, ctx.tool_call_id or "")
-                result = await self._invoke(self.function, call, ctx, on_start)
+                result = await self._invoke(self.function, call)
         except TimeoutError as error:
             if not limit.expired():
                 raise
@@ -108,9 +103,7 @@ class FunctionTool(Struct, Generic[P, R], frozen=True):
         """Return None if there is no previewer. Raises ``ToolError``."""
         if self.previewer is None:
             return None
-        text = await self._invoke(
-            self.previewer, self._bind(self.previewer, self.check(arguments), ctx), ctx, lambda: None
-        )
+        text = await self._invoke(self.previewer, self._bind(self.previewer, self.check(arguments), ctx))
         return None if text is None else str(text)
 
     def check_strictly(self, arguments: Mapping[str, object]) -> None:
@@ -129,18 +122,8 @@ class FunctionTool(Struct, Generic[P, R], frozen=True):
             raise ToolError(f"{self.name}: {error}.") from error
         return partial(function, *bound.args, **bound.kwargs)
 
-    async def _invoke(
-        self,
-        function: Callable[..., object],
-        call: Callable[[], object],
-        ctx: RunContext,
-        on_start: Callable[[], None],
-    ) -> object:
-        if inspect.iscoroutinefunction(function):
-            on_start()
-            result = call()
-        else:
-            result = await run_in_thread(call, ctx.caller.identity, on_start)
+    async def _invoke(self, function: Callable[..., object], call: Callable[[], object]) -> object:
+        result = call() if inspect.iscoroutinefunction(function) else await run_in_thread(call)
         # A plain function may return a coroutine, for example a lambda around an async function.
         return await result if inspect.isawaitable(result) else result
 

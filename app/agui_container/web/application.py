@@ -1,4 +1,4 @@
-"""The FastAPI application: its class, the paths of AgentCore's contract, and a response for uncaught exceptions.
+"""The FastAPI application: its class, its description, the contract's paths, and uncaught exceptions.
 
 Rule: FastAPI is imported here and nowhere else, with the models of its OpenAPI deferred. That saves a fifteenth of a
 start, and pydantic builds them on first use. It is FastAPI's own class, which traces requests by itself
@@ -8,6 +8,9 @@ which is one for every token.
 Rule: all routes are FastAPI's, which lists them in the OpenAPI page. A request or handshake on a path of the contract
 meets its endpoint at once, inside the same middleware: Starlette's router, its handling of exceptions and FastAPI's
 stack of exits make a twentieth of the calls of a short run. A traced request takes the router, which names its span.
+
+Rule: the OpenAPI document is built at the first request for it. Its modules are imported then, in a thread, so that it
+delays neither the start of the process nor a run.
 
 Rule: an uncaught exception is answered by INTERNAL_ERROR and raised again, so that the server logs it. ``send`` is not
 wrapped. Starlette's own layer wraps ``send`` to see whether a response has begun, but a stream can only write to its
@@ -20,13 +23,16 @@ from typing import Any
 
 from opentelemetry import trace
 from pydantic import BaseModel
+from pydantic_core import to_json
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agui_container.protocol.errors import AppError
+from agui_container.threads import offload
 from agui_container.web.browser_policy import route_path
 from agui_container.web.caller_middleware import INVOCATIONS, PING
 from agui_container.web.error_responses import error_response, on_error
@@ -128,3 +134,35 @@ class ContractPaths:
             if scope["type"] != "http":
                 raise
             await error_response(error, Request(scope))(scope, receive, send)
+
+
+# --- the description --------------------------------------------------------------------------------------------------
+
+NO_CACHE = {"Cache-Control": "no-cache"}
+"""Headers of the answers. Another version of the server has another document."""
+
+
+def description_routes(*, page: bool) -> list[BaseRoute]:
+    """Return ``/openapi.json``, and with ``page`` FastAPI's own page, whose script is loaded from a public address."""
+
+    async def document(request: Request) -> Response:
+        body = await offload(_document, request)
+        return Response(body, headers=NO_CACHE, media_type="application/json")
+
+    async def docs(request: Request) -> Response:
+        return await offload(_page, request)
+
+    return [Route("/openapi.json", document), *([Route("/docs", docs)] if page else ())]
+
+
+def _document(request: Request) -> bytes:
+    """``servers`` names the prefix under which the application is mounted."""
+    document = request.app.openapi()
+    prefix = request.scope.get("root_path", "")
+    return to_json({**document, "servers": [{"url": prefix}]} if prefix else document)
+
+
+def _page(request: Request) -> Response:
+    from fastapi.openapi.docs import get_swagger_ui_html  # noqa: PLC0415 - most processes need none
+
+    return get_swagger_ui_html(openapi_url="openapi.json", title=request.app.title)

@@ -23,8 +23,7 @@ from starlette.routing import BaseRoute, Route
 from agui_container.engine.engine import Engine
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.web.caller_middleware import caller_of
-from agui_container.web.raw_path_route import RawPathRoute
-from agui_container.web.request_body import BodyChunks, in_time
+from agui_container.web.requests import BodyChunks, RawPathRoute, in_time
 from agui_container.web.rest import NO_STORE, json_response
 from agui_core.commands import FilesDelete
 

@@ -21,11 +21,9 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import CommandRequest, RunRequest
 from agui_container.protocol.wire import envelope
 from agui_container.web.caller_middleware import AGENT, INVOCATIONS, caller_of
-from agui_container.web.commands import CommandResponder
 from agui_container.web.event_stream import EventStreamResponse, StreamMonitor
 from agui_container.web.formats import EVENT_STREAM, HEADERS, is_legacy_client, sse_frames
-from agui_container.web.raw_path_route import RawPathRoute
-from agui_container.web.request_body import read_request
+from agui_container.web.requests import RawPathRoute, answer_command, read_request
 from agui_core.commands import Attach
 from agui_core.expander import IllegalEvent
 
@@ -38,9 +36,7 @@ class Endpoint(Struct, frozen=True):
         await response(scope, receive, send)
 
 
-def routes(
-    service: Engine, commands: CommandResponder, *, max_body: int, keepalive: float, by_agent: bool = False
-) -> list[BaseRoute]:
+def routes(service: Engine, *, max_body: int, keepalive: float, by_agent: bool = False) -> list[BaseRoute]:
     """Return the routes that stream runs. With ``by_agent`` each agent has a path of its own, too."""
     monitor = StreamMonitor(keepalive)
 
@@ -62,7 +58,7 @@ def routes(
         return await execute(agent_request, caller)
 
     async def execute(request: CommandRequest, caller: Caller) -> Response:
-        result = await commands.answer(request.command, caller)
+        result = await answer_command(service, request.command, caller)
         ids = request.thread_id or service.new_id(), request.run_id or service.new_id()
         return command_run(*ids, {"command": request.command.type, **result}, caller)
 

@@ -19,9 +19,14 @@ from agui_container.ports import Caller
 from agui_container.protocol.parser import parse_command
 from agui_container.web.browser_policy import route_path
 from agui_container.web.caller_middleware import PING, caller_of
-from agui_container.web.commands import THREAD, THREAD_ROUTES, CommandResponder, encode_result
-from agui_container.web.raw_path_route import RawPathRoute
-from agui_container.web.request_body import read_fields
+from agui_container.web.requests import (
+    THREAD,
+    THREAD_ROUTES,
+    RawPathRoute,
+    answer_command,
+    encode_result,
+    read_fields,
+)
 
 METRICS = "/metrics"
 """Path of the metrics of the whole process. They show nothing of a caller."""
@@ -80,13 +85,13 @@ def run_reference(request: Request) -> tuple[Caller, str | None, str]:
     return caller_of(request), request.query_params.get("threadId"), request.path_params["runId"]
 
 
-def thread_routes(service: Engine, commands: CommandResponder, *, max_body: int) -> list[BaseRoute]:
+def thread_routes(service: Engine, *, max_body: int) -> list[BaseRoute]:
     async def execute(request: Request, command_type: str) -> View:
         body: dict[str, object] = {}
         if request.method in {"POST", "PATCH"}:
             body, _ = await read_fields(request, max_body, service)
         fields = {**request.query_params, **body, **request.path_params, "type": command_type}
-        return await commands.answer(parse_command(fields), caller_of(request))
+        return await answer_command(service, parse_command(fields), caller_of(request))
 
     def endpoint(command_type: str) -> Callable[[Request], Awaitable[Response]]:
         async def respond(request: Request) -> Response:

@@ -30,10 +30,9 @@ from agui_container.protocol.parser import CommandRequest, MalformedRequest, Run
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.web.authentication import CallerAuthentication
 from agui_container.web.caller_middleware import AGENT, BEARER_PROTOCOL, caller_of
-from agui_container.web.commands import CommandResponder
 from agui_container.web.error_responses import internal_error
 from agui_container.web.formats import is_legacy_client
-from agui_container.web.request_body import check_size, parse_body
+from agui_container.web.requests import answer_command, check_size, parse_body
 from agui_container.web.websocket_output import FrameWriter
 from agui_container.web.websocket_runs import SocketRuns
 from agui_core.commands import Attach, Cancel, Capabilities, Ping, ReadCommand
@@ -50,12 +49,7 @@ logger = logging.getLogger(__name__)
 
 
 def routes(
-    service: Engine,
-    commands: CommandResponder,
-    authentication: CallerAuthentication,
-    *,
-    max_body: int,
-    by_agent: bool = False,
+    service: Engine, authentication: CallerAuthentication, *, max_body: int, by_agent: bool = False
 ) -> list[BaseRoute]:
     """With ``by_agent`` each agent has a path of its own, too."""
 
@@ -63,7 +57,7 @@ def routes(
         offered = websocket.scope.get("subprotocols", ())
         check_expiry = partial(authentication.check_expiry, caller_of(websocket))
         await websocket.accept(BEARER_PROTOCOL if BEARER_PROTOCOL in offered else None)
-        await WebSocketConnection(websocket, service, commands, check_expiry, max_body=max_body).serve()
+        await WebSocketConnection(websocket, service, check_expiry, max_body=max_body).serve()
 
     async def explain_refusal(_: Request) -> Response:
         message = "This path takes the handshake of a WebSocket only"
@@ -80,14 +74,13 @@ class WebSocketConnection:
         self,
         websocket: WebSocket,
         service: Engine,
-        commands: CommandResponder,
         check_expiry: Callable[[], None],
         *,
         max_body: int,
     ) -> None:
         self._websocket = websocket
         self._caller = caller_of(websocket)
-        self._commands = commands
+        self._service = service
         self._check_expiry = check_expiry
         self._max_body = max_body
         self._output = FrameWriter(websocket)
@@ -186,7 +179,7 @@ class WebSocketConnection:
             return
         if isinstance(command, Cancel | Attach):
             command = self._runs.with_ids(command)
-        result = await self._commands.answer(command, self._caller)
+        result = await answer_command(self._service, command, self._caller)
         if isinstance(command, Attach):
             await self._runs.attach(command, is_of_legacy_client=is_legacy_client(request))
         await self._output.send_result(request, result)

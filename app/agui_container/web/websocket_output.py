@@ -26,7 +26,7 @@ from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import CommandRequest
 from agui_container.protocol.wire.envelope import Batch, Envelope
 from agui_container.web.caller_middleware import caller_of
-from agui_container.web.commands import encode_result
+from agui_container.web.requests import encode_result
 
 RATE = 200.0
 """Frames per second after a burst."""

@@ -31,11 +31,11 @@ def request_messages(*messages: Message) -> list[tuple[str, list[Any]]]:
 
 
 def use(wire_id: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
-    return {"toolUse": {"toolUseId": wire_id, "name": "now", "input": arguments}}
+    return {"toolUse": {"toolUseId": f"call0000{wire_id}", "name": "now", "input": arguments}}
 
 
 def tool_result(wire_id: str, text: str = "done") -> dict[str, Any]:
-    return {"toolResult": {"toolUseId": wire_id, "content": [{"text": text}]}}
+    return {"toolResult": {"toolUseId": f"call0000{wire_id}", "content": [{"text": text}]}}
 
 
 REASONING = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "signed"}}}
@@ -74,7 +74,7 @@ CONVERSATIONS: dict[str, tuple[Sequence[Message], list[tuple[str, list[Any]]]]] 
                 [
                     {
                         "toolResult": {
-                            "toolUseId": "1",
+                            "toolUseId": "call00001",
                             "content": [{"text": "half"}, {"text": "It broke."}],
                             "status": "error",
                         }
@@ -100,7 +100,7 @@ CONVERSATIONS: dict[str, tuple[Sequence[Message], list[tuple[str, list[Any]]]]] 
 def test_a_result_that_says_that_it_failed_is_one_to_bedrock(failed: ToolMessage, texts: list[str]) -> None:
     _, _, (_, (block,)) = request_messages(user(), assistant(None, "1"), failed)
     content = [{"text": text} for text in texts]
-    assert block == {"toolResult": {"toolUseId": "1", "content": content, "status": "error"}}
+    assert block == {"toolResult": {"toolUseId": "call00001", "content": content, "status": "error"}}
 
 
 @pytest.mark.parametrize("metadata", [{}, {"durationMs": 3}, {"failed": False}, {"failed": "no"}])

@@ -12,8 +12,7 @@ from fastapi import FastAPI
 
 from agui_container.main import build_app
 from agui_container.settings import Settings, SettingsError
-from agui_container.web.console.assets import STATIC
-from agui_container.web.console.options import ConsoleOptions, SignIn, SignInEndpoints
+from agui_container.web.console.assets import STATIC, ConsoleOptions, SignIn, SignInEndpoints
 from agui_container.web.console.routes import routes
 
 

@@ -52,7 +52,7 @@ from agui_container.agents.as_agent import AgentLoadError
 from agui_container.agents.frameworks.adapter import AdapterSource
 from agui_container.agents.frameworks.translation import failed_tool, result_text
 from agui_container.ports import RunContext
-from agui_container.ports.tool import for_models
+from agui_core.plaintext import text_of
 
 
 def wrap(source: ChatAgent | Task, name: str) -> AdapterSource:
@@ -197,9 +197,3 @@ def llm_messages(message: Message) -> list[LLMMessage]:
             role = Role.USER if message.role == "user" else Role.SYSTEM
             return [LLMMessage(role=role, content=text_of(message.content))]
     return []
-
-
-def text_of(content: Any) -> str:  # noqa: ANN401 - of any message
-    """Return the texts of the content."""
-    content = for_models(content)
-    return content if isinstance(content, str) else "\n".join(part.text for part in content if part.type == "text")

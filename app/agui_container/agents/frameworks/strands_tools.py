@@ -8,8 +8,9 @@ from strands.hooks import BeforeInvocationEvent, BeforeToolCallEvent, HookProvid
 from strands.types.tools import AgentTool
 
 from agui_container.agents.frameworks.strands import INTERRUPTED, record_started
-from agui_container.ports import RunInterrupted, ToolContent, ToolError, current_run
+from agui_container.ports import RunInterrupted, ToolError, current_run
 from agui_container.ports.tool import for_models
+from agui_core.plaintext import text_of
 
 
 class StrandsToolHook(HookProvider):  # type: ignore[misc]  # Strands has an environment of its own
@@ -57,18 +58,11 @@ class StrandsServerTool(AgentTool):  # type: ignore[misc]
         call_id = tool_use["toolUseId"]
         status, text = "success", ""
         try:
-            text = text_of(await current_run().call_tool(self.tool_name, tool_use["input"], call_id=call_id))
+            content = await current_run().call_tool(self.tool_name, tool_use["input"], call_id=call_id)
+            text = text_of(for_models(content))
         except RunInterrupted as interrupted:
             invocation_state[INTERRUPTED].append(interrupted)
             invocation_state["agent"].cancel(after_current_tools=True)
         except ToolError as error:
             status, text = "error", f"Error: {error}"
         yield {"toolUseId": call_id, "status": status, "content": [{"text": text}]}  # the last item is the result
-
-
-def text_of(content: ToolContent) -> str:
-    """Return the content as text. Media are described by their type."""
-    content = for_models(content)
-    if isinstance(content, str):
-        return content
-    return "\n".join(getattr(part, "text", f"[{part.type}]") for part in content)

@@ -45,8 +45,8 @@ from agui_container.ports import (
     interrupts_of,
 )
 from agui_container.ports.agent import maybe_aclosing
-from agui_container.ports.call_slots import MAX_CALLS_AT_WORK
 from agui_container.ports.store import Store
+from agui_container.ports.tool_calls import MAX_CALLS_AT_WORK
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.protocol.strict_json import json_text
 from agui_core.transcript import FAILED

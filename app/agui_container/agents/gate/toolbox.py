@@ -6,7 +6,7 @@ Rules:
 - A source that fails costs the run only its own tools, and the client is told by CUSTOM ``tools.unavailable``.
 - Every call gets a result that can be encoded, even if its tool fails. Only the texts of ``ToolError`` reach clients
   and models. Other exceptions go to the log.
-- A call is recorded as started when its tool begins. A tool that may wait before it begins records that itself.
+- A call is recorded as started when its tool begins.
 """
 
 import asyncio
@@ -34,7 +34,6 @@ from agui_container.ports import (
     Previewing,
     Resumable,
     RunContext,
-    SelfStarting,
     StrictlyChecked,
     Suspension,
     Tool,
@@ -229,8 +228,7 @@ async def _content(tool: Tool, note: CallNote, entries: Sequence[ag.ResumeEntry]
     arguments = parse_arguments(note.call.arguments)
     if note.answer is not None and note.answer.edited_args is not None and isinstance(tool, StrictlyChecked):
         tool.check_strictly(arguments)  # a person has written them
-    if not isinstance(tool, SelfStarting):
-        ctx.turn.started_calls.add(note.id)
+    ctx.turn.started_calls.add(note.id)
     return await tool.call(arguments, ctx)
 
 

@@ -34,11 +34,10 @@ from botocore.eventstream import EventStreamBuffer  # type: ignore[import-untype
 from agui_client.agentcore import SESSION_HEADER
 from agui_container.agents.upstream import UpstreamOptions
 from agui_container.agents.upstream.events import UpstreamFault
-from agui_container.agents.upstream.http import CONNECT_SECONDS, FAILURE, refuse_failure
-from agui_container.log_values import format_fields
+from agui_container.agents.upstream.http import CONNECT_SECONDS, failures_as_agent_errors, refuse_failure
 from agui_container.ports import RunContext
 from agui_container.ports.tool import for_models
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_core.plaintext import text_of
 
 Json = dict[str, Any]
 
@@ -54,15 +53,11 @@ class HarnessUpstream:
 
     async def answer(self, request: RunAgentInput, ctx: RunContext) -> AsyncGenerator[BaseEvent, None]:
         translation = Translation(ctx)
-        try:
+        with failures_as_agent_errors(self._url, ctx):
             async with aclosing(self._frames(request, ctx)) as frames:
                 async for kind, payload in frames:
                     for event in translation.read(kind, payload):
                         yield event
-        except (httpx.HTTPError, UpstreamFault) as error:
-            fields = {"run": ctx.run_id, "url": self._url, "error": f"{type(error).__name__}: {error}"}
-            ctx.logger.warning("upstream failed %s", format_fields(fields))
-            raise AppError(ErrorCode.AGENT_ERROR, FAILURE) from error
 
     async def aclose(self) -> None:
         if self._client is not None:
@@ -111,25 +106,17 @@ def body_of(request: RunAgentInput) -> Json:
 
 
 def new_messages(messages: Sequence[Message]) -> Iterator[Json]:
-    """Yield the messages behind the assistant's last one as messages of the user."""
+    """Yield the messages behind the assistant's last one as messages of the user. A harness takes no media."""
     start = max((at + 1 for at, each in enumerate(messages) if isinstance(each, AssistantMessage)), default=0)
     blocks: list[Json] = []
     for message in messages[start:]:
         if isinstance(message, ToolMessage):
-            result = {"toolUseId": message.tool_call_id, "content": [{"text": text_of(message.content)}]}
+            result = {"toolUseId": message.tool_call_id, "content": [{"text": text_of(for_models(message.content))}]}
             blocks.append({"toolResult": {**result, "status": "error" if message.error else "success"}})
         elif isinstance(message, UserMessage):
             blocks.append({"text": text_of(message.content)})
     if blocks:
         yield {"role": "user", "content": blocks}
-
-
-def text_of(content: Any) -> str:  # noqa: ANN401 - of a user or a tool
-    """Return the text. A harness takes no media."""
-    if isinstance(content, str):
-        return content
-    parts = for_models(content)
-    return parts if isinstance(parts, str) else "\n".join(getattr(part, "text", f"[{part.type}]") for part in parts)
 
 
 # --- answer -----------------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ Rules:
 """
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 
 import httpx
 from ag_ui.core import BaseEvent, RunAgentInput, RunErrorEvent, RunFinishedEvent, RunStartedEvent
@@ -28,7 +28,6 @@ LOGGED_CHARACTERS = 1000
 """Characters of a refusal that the log shows."""
 
 HEADERS = {"accept": "text/event-stream", "content-type": "application/json"}
-FAILURE = "The agent's server failed."
 
 
 class HttpUpstream:
@@ -49,14 +48,10 @@ class HttpUpstream:
         options.closers.append(self.aclose)
 
     async def answer(self, request: RunAgentInput, ctx: RunContext) -> AsyncGenerator[BaseEvent, None]:
-        try:
+        with failures_as_agent_errors(self._url, ctx):
             async with aclosing(self._events(request, ctx)) as events:
                 async for event in events:
                     yield event
-        except (httpx.HTTPError, SSEError, UpstreamFault) as error:
-            fields = {"run": ctx.run_id, "url": self._url, "error": f"{type(error).__name__}: {error}"}
-            ctx.logger.warning("upstream failed %s", format_fields(fields))
-            raise AppError(ErrorCode.AGENT_ERROR, FAILURE) from error
 
     async def aclose(self) -> None:
         """Close the connections, and end the lifespan of an application in this process."""
@@ -109,6 +104,16 @@ def body_of(request: RunAgentInput, thread_id: str) -> bytes:
     defaults: dict[str, object] = {"state": {}, "tools": [], "context": [], "forwardedProps": {}}
     own = {"threadId": thread_id, "state": {} if request.state is None else request.state}
     return json.dumps(defaults | document | own).encode()
+
+
+@contextmanager
+def failures_as_agent_errors(url: str, ctx: RunContext) -> Iterator[None]:
+    try:
+        yield
+    except (httpx.HTTPError, SSEError, UpstreamFault) as error:
+        fields = {"run": ctx.run_id, "url": url, "error": f"{type(error).__name__}: {error}"}
+        ctx.logger.warning("upstream failed %s", format_fields(fields))
+        raise AppError(ErrorCode.AGENT_ERROR, "The agent's server failed.") from error
 
 
 async def refuse_failure(response: httpx.Response) -> None:

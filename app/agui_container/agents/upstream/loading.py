@@ -1,17 +1,29 @@
-"""Construction of upstream agents from what ``AGUI_AGENT`` names. It is imported only if there is one."""
+"""Construction of upstream agents from what ``AGUI_AGENT`` names. It is imported only if there is one.
 
+Rule: region, endpoint and credentials of an ARN are those that botocore finds. botocore is imported only for an ARN.
+
+Source: InvokeAgentRuntime and InvokeHarness in AWS's API reference; botocore 1.44.8.
+"""
+
+import re
 from contextlib import suppress
 from typing import cast
+from urllib.parse import quote
 
 import httpx
 
+from agui_client.agentcore import SERVICE, SigV4
 from agui_container.agents.as_agent import ACCEPTED, AgentLoadError
 from agui_container.agents.upstream import UpstreamOptions
 from agui_container.agents.upstream.agent import UpstreamAgent
-from agui_container.agents.upstream.agentcore import agentcore_server
 from agui_container.agents.upstream.asgi import IN_PROCESS_HOST, Application, AsgiTransport, post_paths
 from agui_container.agents.upstream.http import HttpUpstream
 from agui_container.imports import advice_for
+
+RESOURCE = re.compile(
+    r"(?P<arn>arn:aws[\w-]*:bedrock-agentcore:(?P<region>[\w-]+):\d{12}:(?P<kind>runtime|harness)/[\w-]+)"
+    r"(?:/(?:runtime-)?endpoint/(?P<endpoint>\w+))?"
+)
 
 
 def remote_agent(name: str, options: UpstreamOptions) -> UpstreamAgent:
@@ -32,6 +44,26 @@ def remote_agent(name: str, options: UpstreamOptions) -> UpstreamAgent:
 
         return UpstreamAgent(HarnessUpstream(url, options, auth), options.own_tools)
     return UpstreamAgent(HttpUpstream(url, options, auth=auth), options.own_tools)
+
+
+def agentcore_server(arn: str) -> tuple[str, str, httpx.Auth]:
+    """Return the kind of the resource, runtime or harness, the URL that invokes it, and the signature.
+
+    Raise ``ValueError`` if this is an ARN of something else, ``ImportError`` without botocore.
+    """
+    found = RESOURCE.fullmatch(arn)
+    if found is None:
+        raise ValueError(f"'{arn}' is no ARN of an AgentCore runtime or harness, or of one of their endpoints")
+    from botocore.session import get_session  # type: ignore[import-untyped]  # noqa: PLC0415 - optional
+
+    session = get_session()
+    endpoint = session.create_client(SERVICE, region_name=found["region"]).meta.endpoint_url
+    name, qualifier = quote(found["arn"], safe=""), found["endpoint"] or "DEFAULT"
+    paths = {
+        "runtime": f"runtimes/{name}/invocations?qualifier={qualifier}",
+        "harness": f"harnesses/invoke?harnessArn={name}&qualifier={qualifier}",
+    }
+    return found["kind"], f"{endpoint}/{paths[found['kind']]}", SigV4(found["region"], session)
 
 
 def application_agent(source: object, name: str, path: str | None, options: UpstreamOptions) -> UpstreamAgent:

@@ -11,9 +11,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from agui_container.secret_references import PATTERN
 from agui_container.settings import Settings, SettingsError
-from agui_container.settings_sources import read_deploy_table
+from agui_container.settings_sources import ARN_PATTERN, read_deploy_table
 
 NAME = r"^[a-zA-Z][a-zA-Z0-9_]{0,39}$"
 """AgentCore takes 48 characters. The name of the role has the region behind it, and IAM takes 64."""
@@ -42,7 +41,7 @@ class DeployOptions(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     subnets: tuple[str, ...] = ()
     security_groups: tuple[str, ...] = ()
     environment: dict[Variable, str] = {}
-    secrets: dict[str, Annotated[str, Meta(pattern=f"^{PATTERN}$")]] = {}
+    secrets: dict[str, Annotated[str, Meta(pattern=f"^{ARN_PATTERN}$")]] = {}
     leave_in_image: tuple[str, ...] = ()
     tags: dict[str, str] = {}
 

@@ -54,7 +54,6 @@ class DataPlane:
     async def aclose(self) -> None:
         await self.sessions.aclose()
         await self._http.aclose()
-        await self.options.authorizer.aclose()
 
     # --- operations, which raise ``PlatformRefusal`` ---
 

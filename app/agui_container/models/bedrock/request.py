@@ -7,9 +7,8 @@ be refused.
 
 Rules:
 
-- Pure: the same prompt and options give the same request. The same name always becomes the same wire name, so that
-  cached prompts stay cached. Call ids get the same alphabet although Bedrock allows more characters, because some of
-  its models do not.
+- Pure: the same prompt and options give the same request. The same name always becomes the same wire name, and calls
+  are numbered through the conversation, so that cached prompts stay cached.
 - A call without a result is answered with the empty string.
 
 Source: ConverseStream, Message and ToolResultBlock in the Amazon Bedrock Runtime API reference.
@@ -18,6 +17,7 @@ Source: ConverseStream, Message and ToolResultBlock in the Amazon Bedrock Runtim
 import logging
 import re
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from ag_ui.core import (
@@ -36,26 +36,12 @@ from msgspec import Struct, field
 from agui_container.models.bedrock.media import IN_FAILED_RESULT, Block, MediaConverter, limit_media
 from agui_container.models.bedrock.options import BedrockOptions, CachePlace, Guardrail
 from agui_container.models.bedrock.reasoning_signature import verify_reasoning
-from agui_container.models.tool_schemas import ProviderTools, wire_name, wire_names
+from agui_container.models.tool_schemas import ProviderTools, wire_call_id, wire_name, wire_names
 from agui_container.ports import MediaDroppedDelta, Prompt
 from agui_container.ports.tool import for_models
 from agui_container.protocol.strict_json import parse_finite_json
 from agui_core.transcript import has_failed, repeats_error
 from agui_core.turns import IndexedCall, index_calls
-
-
-class CallIds:
-    def __init__(self) -> None:
-        self._used: set[str] = set()
-
-    def new_wire_id(self, call_id: str) -> str:
-        wire_id, attempts = wire_name(call_id), 0
-        while wire_id in self._used:
-            attempts += 1
-            wire_id = wire_name(call_id, salt=str(attempts))
-        self._used.add(wire_id)
-        return wire_id
-
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +71,7 @@ class BedrockHistory:
         self.tools: list[str] = []
         self._model_id = model_id
         self._turns: list[_Turn] = []
-        self._ids = CallIds()
+        self._numbers = count(1)
         self._media = MediaConverter()
 
     @classmethod
@@ -136,7 +122,7 @@ class BedrockHistory:
         turn = self._open_turn("assistant")
         turn.blocks.extend(self._media.blocks(message.id, message.content or ""))
         for each in calls:
-            wire_id = self._ids.new_wire_id(each.call.id)
+            wire_id = wire_call_id(next(self._numbers))
             turn.answers.append((wire_id, each.result))
             turn.blocks.append(_tool_use(each.call, wire_id))
             self.tools.append(each.call.function.name)
@@ -223,8 +209,8 @@ PROPERTY_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 """Pattern of the names of a tool's arguments. Claude refuses any other name."""
 
 
-def bedrock_tools() -> ProviderTools:
-    return ProviderTools(PROPERTY_NAME)
+def bedrock_tools(model_id: str = "") -> ProviderTools:
+    return ProviderTools(model_id, PROPERTY_NAME)
 
 
 def request_of(

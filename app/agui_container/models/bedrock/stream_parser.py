@@ -27,7 +27,7 @@ from agui_container.ports import (
     ToolCallDelta,
     UsageDelta,
 )
-from agui_container.protocol.half_symbols import whole_text
+from agui_container.protocol.strict_json import whole_text
 
 logger = logging.getLogger(__name__)
 

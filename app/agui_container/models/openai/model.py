@@ -91,7 +91,7 @@ class OpenAIModel:
         self._retry_policy = retry_policy or RetryPolicy()
         self._format = RequestFormat(self._options.reasoning_field, OpaqueFields(f"{self._url} {model}"))
         self._learns_reasoning = self._options.reasoning_field is None
-        self._tools = ProviderTools()
+        self._tools = ProviderTools(model)
         self._transport: EventTransport | None = None
         self._open_lock = asyncio.Lock()
 
@@ -121,7 +121,8 @@ class OpenAIModel:
         except ModelFailure as failure:
             failure.usage = parser.usage()
             raise
-        self._learn_reasoning_field(parser)
+        if self._learns_reasoning and parser.has_reasoning_content:
+            self._format.reasoning_field = REASONING_FIELD  # sent back in later requests
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -156,7 +157,7 @@ class OpenAIModel:
         return (
             self._adapts_reasoning(exchange.body, failure)
             or self._adapts_pictures(exchange.body, failure)
-            or self._adapts_tools(exchange, failure)
+            or self._tools.learn(failure.error_body.reason, exchange.prompt.tools, exchange.tools)
         )
 
     def _adapts_reasoning(self, body: bytes, failure: ModelFailure) -> bool:
@@ -176,19 +177,6 @@ class OpenAIModel:
             self._format.has_tool_pictures = False
             logger.warning("pictures of tool results left out %s", format_fields({"model": self.name}))
         return is_refused
-
-    def _adapts_tools(self, exchange: "_Exchange", failure: ModelFailure) -> bool:
-        refusal = self._tools.learn(failure.error_body.reason, exchange.prompt.tools, exchange.tools)
-        if refusal is None:
-            return False
-        fields = {"model": self.name, "tool": refusal.tool, "description_limit": refusal.description_limit}
-        logger.warning("tool refused by the model provider %s", format_fields(fields))
-        return True
-
-    def _learn_reasoning_field(self, parser: ChatStreamParser) -> None:
-        """Send reasoning back in later requests if the server has sent it in its own field."""
-        if self._learns_reasoning and parser.has_reasoning_content:
-            self._format.reasoning_field = REASONING_FIELD
 
     def _log_failure(self, failure: ModelFailure, attempt: int, wait: float | None) -> None:
         """Log a failure with the server's error text. Secrets are removed, because some servers repeat the API key."""

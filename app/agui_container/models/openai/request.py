@@ -8,8 +8,8 @@ Rules:
   valid only for its issuer. Parts that servers would refuse are not sent either, because they stay in the history:
   data that is no base64, and image formats that some servers cannot read. The model reads a note in place of each
   omitted part, and the log has a warning. Blank text of the user is left out without a note.
-- Calls get new ids, numbered through the conversation. Nine letters and digits satisfy the strictest server (Mistral).
-  The ids are the same in every request, so a provider's prompt cache stays valid.
+- Calls get new ids, numbered through the conversation. They are the same in every request, so a provider's prompt
+  cache stays valid.
 - A valid tool name stays as it is. Any other name loses its invalid characters and gets a hash of the original. So the
   same tool has the same name in every request: in the tools, in the history, and in the provider's cache.
 
@@ -53,7 +53,7 @@ from agui_container.models.media import (
     why_not_inline,
 )
 from agui_container.models.openai.opaque_fields import OF_CALL, OpaqueFields, message_blocks
-from agui_container.models.tool_schemas import ProviderTools, wire_name, wire_names
+from agui_container.models.tool_schemas import ProviderTools, wire_call_id, wire_name, wire_names
 from agui_container.ports import MediaDroppedDelta, Prompt
 from agui_container.ports.tool import for_models
 from agui_container.protocol.strict_json import parse_finite_json
@@ -252,7 +252,7 @@ def messages_of(prompt: Prompt, wire_format: RequestFormat, dropped: DroppedMedi
             reasoning.append(message)
             continue
         if isinstance(message, AssistantMessage):
-            numbered = [(f"call{next(numbers):05d}", call) for call in calls]
+            numbered = [(wire_call_id(next(numbers)), call) for call in calls]
             _append_exchange(messages, _exchange_messages(message, numbered, reasoning, wire_format, dropped))
         else:
             messages.extend(_text_message(message, _last_role(messages), dropped))

@@ -26,14 +26,7 @@ from agui_container.models.openai.failures import (
 )
 from agui_container.protocol.errors import ErrorCode
 
-MAX_EVENT = 16_000_000
-"""Largest size of one event in bytes. The limit keeps a broken server from filling the memory."""
-
 _DATA_FIELDS = (b"data", b"error")
-
-
-class EventTooLong(Exception):
-    """One event holds more than ``MAX_EVENT`` bytes."""
 
 
 class SseReader:
@@ -42,7 +35,6 @@ class SseReader:
     def __init__(self) -> None:
         self._pieces: list[bytes] = []  # of the unfinished line
         self._data: list[bytes] = []  # of the unfinished event
-        self._size = 0
         self._start = b""
         self._has_events = False
 
@@ -52,16 +44,10 @@ class SseReader:
             self._start = (self._start + data)[:MAX_LOGGED_START]
         if b"\n" not in data:
             self._pieces.append(data)
-            self._size += len(data)
-            events: Sequence[bytes] = ()
-        else:
-            *lines, rest = b"".join((*self._pieces, data)).split(b"\n")
-            events = self._events(lines)
-            self._pieces = [rest]
-            self._size = len(rest) + sum(map(len, self._data))
-        if self._size > MAX_EVENT:
-            raise EventTooLong
-        return events
+            return ()
+        *lines, rest = b"".join((*self._pieces, data)).split(b"\n")
+        self._pieces = [rest]
+        return self._events(lines)
 
     def finish(self) -> Sequence[bytes]:
         """Return the last event if it lacks its closing line. Raises ``ModelFailure``, for a web page, too."""
@@ -127,8 +113,6 @@ class Transport:
                 yield reader.finish()
         except httpx.RequestError as error:
             raise connection_failure(error) from error
-        except EventTooLong as error:
-            raise ModelFailure(ErrorCode.MODEL_ERROR, "The model sent an event that is too large.") from error
 
 
 async def _error_response(response: httpx.Response) -> ModelFailure:
@@ -151,8 +135,6 @@ def connection_failure(error: httpx.RequestError) -> ModelFailure:
     """A read timeout is not retried, because the server may still be working on the request."""
     if isinstance(error, httpx.ReadTimeout):
         return ModelFailure(ErrorCode.MODEL_TIMEOUT)
-    if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)):
-        return ModelFailure(ErrorCode.MODEL_UNAVAILABLE, is_retryable=True)
     if isinstance(error, httpx.TransportError):
-        return ModelFailure(ErrorCode.MODEL_UNAVAILABLE, "The connection to the model broke.", is_retryable=True)
+        return ModelFailure(ErrorCode.MODEL_UNAVAILABLE, is_retryable=True)
     return ModelFailure(ErrorCode.MODEL_ERROR)

@@ -7,8 +7,7 @@ caller. So each request notes the status of its own response.
 import inspect
 import logging
 import os
-import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -29,8 +28,8 @@ logger = logging.getLogger(__name__)
 MAX_EVENT_BYTES = 10_000_000
 """Bytes of one event of a server. A photo takes a few million; the package's default is one million."""
 
-MAX_LINE, MAX_LINES, LINE_SECONDS = 1_000, 200, 60.0
-"""Characters of a logged line, and lines that one process may log in so many seconds."""
+MAX_LINE = 1_000
+"""Maximum characters of a logged line."""
 
 # Version 2.1, which Strands requires, has no such limit.
 _HAS_LIMIT = "max_sse_event_size" in inspect.signature(streamable_http_client).parameters
@@ -91,15 +90,9 @@ async def start_process(server: StdioServer) -> AsyncGenerator[tuple[Any, Any]]:
             yield streams
 
 
-def log_lines(file: TextIO, server: str, monotonic: Callable[[], float] = time.monotonic) -> None:
+def log_lines(file: TextIO, server: str) -> None:
     """Log the lines that a process writes, with the name of its server, until it ends."""
-    began_at, count = monotonic(), 0
     with file:
         for line in iter(partial(file.readline, MAX_LINE), ""):
-            if monotonic() - began_at > LINE_SECONDS:
-                began_at, count = monotonic(), 0
-            count += 1
-            if count <= MAX_LINES and line.strip():
+            if line.strip():
                 logger.info("MCP server wrote %s", format_fields({"server": server, "line": line.strip()}))
-            elif count == MAX_LINES + 1:
-                logger.warning("MCP server writes too much, lines left out %s", format_fields({"server": server}))

@@ -1,17 +1,19 @@
-"""Files of the page in memory: bytes, compressed bytes, and the headers they are served with.
+"""Options of the chat page, and its files in memory: bytes, compressed bytes, and the headers they are served with.
 
 Rule: only files of the ``static`` folder are served, by exact name, so that no path can lead out of it.
 """
 
 import html
+import json
 import mimetypes
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from agui_container.web.console.options import ConsoleOptions
+from msgspec import Struct
 
 STATIC = Path(__file__).with_name("static")
 COMPRESSED = ".gz"
@@ -26,6 +28,48 @@ REVALIDATE = "no-cache"
 """Value of Cache-Control for all other files. Browsers ask every time, and get 304 for an unchanged file."""
 
 TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
+
+
+class SignInEndpoints(Struct, frozen=True):
+    """URLs of the issuer: for the sign-in in a browser, and for the token after it."""
+
+    authorization: str
+    token: str
+
+
+class SignIn(Struct):
+    """Sign-in at the issuer by authorization code with PKCE, in the browser. The client is public: it has no secret."""
+
+    client_id: str
+    scope: str
+    find_endpoints: Callable[[], Awaitable[SignInEndpoints | None]]
+    found: SignInEndpoints | None = None
+
+    async def endpoints(self) -> SignInEndpoints | None:
+        """Return the endpoints. The issuer is asked until it has answered once."""
+        if self.found is None:
+            self.found = await self.find_endpoints()
+        return self.found
+
+    def describe(self, endpoints: SignInEndpoints) -> str:
+        names = {"authorizationEndpoint": endpoints.authorization, "tokenEndpoint": endpoints.token}
+        return json.dumps({"clientId": self.client_id, "scope": self.scope, **names})
+
+
+class ConsoleOptions(Struct, frozen=True):
+    """Options of the page."""
+
+    title: str
+    accent: str
+    greeting: str = ""
+    logo: Path | None = None
+    app_domains: tuple[str, ...] = ()
+    sign_in: SignIn | None = None
+
+
+def origin_of(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from agui_container.web.console.assets import Asset, load_assets
-from agui_container.web.console.options import ConsoleOptions, origin_of
+from agui_container.web.console.assets import Asset, ConsoleOptions, load_assets, origin_of
 
 SECURITY_HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",

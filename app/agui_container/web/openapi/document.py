@@ -21,9 +21,9 @@ from pydantic.fields import FieldInfo
 from starlette.routing import BaseRoute
 
 from agui_container.web.caller_middleware import AGENT
-from agui_container.web.commands import THREAD, THREAD_ROUTES
 from agui_container.web.formats import EVENT_STREAM
 from agui_container.web.openapi import answers
+from agui_container.web.requests import THREAD, THREAD_ROUTES
 from agui_core import commands
 from agui_core.commands import MAX_ID
 

@@ -22,9 +22,6 @@ from msgspec import Struct
 NO_RESULT = "This call was not answered."
 """Text of the placeholder for a missing result. A result that comes later replaces it."""
 
-ResultsByCall = Mapping[str, Sequence[ToolMessage]]
-"""Tool messages by call id."""
-
 
 class IndexedCall(Struct, eq=False):
     """A call at its place in a conversation, and its results in order."""
@@ -183,14 +180,6 @@ def call_ids(messages: Iterable[Message]) -> set[str]:
 
 def answered_ids(messages: Iterable[Message]) -> set[str]:
     return {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
-
-
-def results_by_call(messages: Iterable[Message]) -> ResultsByCall:
-    results: defaultdict[str, list[ToolMessage]] = defaultdict(list)
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            results[message.tool_call_id].append(message)
-    return results
 
 
 def is_placeholder(result: ToolMessage) -> bool:

@@ -1,21 +1,32 @@
-"""Entries of a thread beside its messages, for clients that load the thread later: answers, questions and notices.
+"""Notes of a thread that runs write: questions that wait for an answer, and entries beside the messages.
 
 Rules:
-- An entry names the thread's last message at its time, and its run.
-- An approval is left out, because the result of its call has the decision.
-- An entry is a note of the thread. It is deleted with the message that it names.
+- The gate for tool calls stores the calls that wait. All other questions of a run, which the agent asks itself,
+  are stored here with the end of the run. A question is open until an answer settles it or it expires.
+- A run that is cancelled or fails ends its turn, so that a repeated answer does not continue it.
+- Entries are answers, questions and notices, for clients that load the thread later. An entry names the thread's last
+  message at its time, and its run. It is deleted with that message.
+- An approval is no entry, because the result of its call has the decision.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Literal
 
-from ag_ui.core import CustomEvent, Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
+from ag_ui.core import CustomEvent, Interrupt, RunAgentInput, RunFinishedInterruptOutcome
 from msgspec import Struct, structs
 from pydantic_core import from_json, to_json
 
-from agui_container.ports.notices import NOTICES
+from agui_container.conversation.questions import (
+    JOURNAL,
+    TURN_NOTE,
+    dump_ended_turn,
+    dump_question,
+    interrupts_in,
+    question_note_id,
+)
 from agui_container.ports.records import Change, RunKey, StoredMessage, ThreadKey, ThreadNote
-from agui_container.ports.store import BadToken, Store
+from agui_container.ports.store import BadToken, NoteStore, Store
 
 Entry = dict[str, object]
 """An entry as a JSON object of the API."""
@@ -29,26 +40,53 @@ MAX_NOTICES = 100
 UNANSWERED = "unanswered"
 """Status of a question that has no answer. The other ones are those of ``ResumeEntry``."""
 
+# --- questions --------------------------------------------------------------------------------------------------------
+
+
+async def open_questions(store: NoteStore, thread: ThreadKey, now: float) -> Sequence[Interrupt]:
+    return questions_in(await store.notes(thread, JOURNAL), now)
+
+
+def questions_in(notes: Iterable[ThreadNote], now: float) -> Sequence[Interrupt]:
+    return interrupts_in(note.data for note in notes if note.kind == JOURNAL and is_open(note, now))
+
+
+def is_open(note: ThreadNote, now: float) -> bool:
+    return not note.is_settled and (note.until is None or note.until > now)
+
+
+def end_notes(run: RunKey, entries: Sequence[Entry], questions: Sequence[Interrupt]) -> list[ThreadNote]:
+    """Return the notes of a run that has ended: its entries and its own questions."""
+    asked = [ThreadNote(JOURNAL, question_note_id(it.id), dump_question(it), expiry_of(it)) for it in questions]
+    return [*entry_notes(run, "end", entries), *asked]
+
+
+async def ended_turn(store: NoteStore, thread: ThreadKey, now: float) -> list[ThreadNote]:
+    """Return the note of the thread's turn, as ended, unless a question still waits."""
+    notes = await store.notes(thread, JOURNAL)
+    turn = next((note for note in notes if note.id == TURN_NOTE), None)
+    if turn is None or questions_in(notes, now):
+        return []
+    return [structs.replace(turn, data=dump_ended_turn(turn.data))]
+
+
+def expiry_of(interrupt: Interrupt) -> float | None:
+    try:
+        return datetime.fromisoformat(interrupt.expires_at).timestamp() if interrupt.expires_at else None
+    except (OverflowError, ValueError):
+        return None
+
+
 # --- entries of a run -------------------------------------------------------------------------------------------------
 
 
-class RunEntries:
-    """Notices and questions of a run, from its events."""
+def notice_entry(event: CustomEvent, data: bytes, after: str | None) -> Entry:
+    """``data`` is the JSON of the event, and ``after`` the id of the last message."""
+    return {"messageId": after, "name": event.name, "value": from_json(data).get("value")}
 
-    __slots__ = ("found",)
 
-    def __init__(self) -> None:
-        self.found: list[Entry] = []
-
-    def add_notice(self, event: CustomEvent, data: bytes, after: str | None) -> None:
-        """Add an event if it is a notice. ``data`` is its JSON, and ``after`` the id of the last message."""
-        if event.name in NOTICES and len(self.found) < MAX_NOTICES:
-            self.found.append({"messageId": after, "name": event.name, "value": from_json(data).get("value")})
-
-    def add_questions(self, event: RunFinishedEvent, after: str | None) -> None:
-        if isinstance(event.outcome, RunFinishedInterruptOutcome):
-            asked = [it for it in event.outcome.interrupts if not is_approval(it)]
-            self.found += [_question(it, after, UNANSWERED) for it in asked]
+def question_entries(outcome: RunFinishedInterruptOutcome, after: str | None) -> list[Entry]:
+    return [_question(it, after, UNANSWERED) for it in outcome.interrupts if not is_approval(it)]
 
 
 def answers_in(run_input: RunAgentInput, questions: Sequence[Interrupt], after: str | None) -> list[Entry]:

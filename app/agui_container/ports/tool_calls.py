@@ -1,14 +1,81 @@
-"""Limit of the tool calls that one run executes at the same time, including calls of its subagents.
+"""Rules and limits of the tool calls of one run, also of those of its subagents.
 
-Rule: the limit applies at any depth and cannot deadlock. It works like the job server of ``make``. A subagent owns the
-slot of the call that it executes, and one of its own calls uses that slot while the subagent waits. Each further
-concurrent call needs a free slot of the run. Every waiting agent can therefore always execute one call.
+Rule: what a run's caller or the operator demands of tool calls holds at any depth.
+
+Rule: the limit of concurrent calls applies at any depth and cannot deadlock. It works like the job server of ``make``.
+A subagent owns the slot of the call that it executes, and one of its own calls uses that slot while the subagent waits.
+Each further concurrent call needs a free slot of the run. Every waiting agent can therefore always execute one call.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import copy_context
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import TypeVar
+
+
+class Permission(StrEnum):
+    """Permission to execute a tool: always, after a person's approval, or never."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+STRICTNESS = (Permission.ALLOW, Permission.ASK, Permission.DENY)
+"""Permissions, the most lenient first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyDecision:
+    """A permission and its reason. ``category`` is a group of tools that people see, such as ``physical``."""
+
+    permission: Permission
+    reason: str | None = None
+    category: str | None = None
+
+
+Policy = Callable[[str], PolicyDecision]
+"""Function from the name of a tool to the decision on it."""
+
+
+def allow_all(_tool_name: str) -> PolicyDecision:
+    """Allow every tool. This is the policy if the operator sets no rules."""
+    return PolicyDecision(Permission.ALLOW)
+
+
+@dataclass(frozen=True, slots=True)
+class CallRules:
+    """Rules for the tool calls of a run.
+
+    Attributes:
+        policies: policies of the assistants that the run has passed through. The strictest decision counts.
+        asks_always: True if every call that the server answers needs an approval, also one that cannot run.
+        cancels_on_denial: True if a denied call ends the run as cancelled.
+    """
+
+    policies: tuple[Policy, ...] = ()
+    asks_always: bool = False
+    cancels_on_denial: bool = False
+
+    def with_policy(self, policy: Policy) -> "CallRules":
+        """Return the rules with one more policy, or the same rules if it adds nothing."""
+        if policy is allow_all or policy in self.policies:
+            return self
+        return CallRules((*self.policies, policy), self.asks_always, self.cancels_on_denial)
+
+    def with_demands(self, *, asks_always: bool, cancels_on_denial: bool) -> "CallRules":
+        """Return the rules with the demands of a caller, or the same rules if there are none."""
+        if not (asks_always or cancels_on_denial):
+            return self
+        return CallRules(self.policies, self.asks_always or asks_always, self.cancels_on_denial or cancels_on_denial)
+
+    def decide(self, tool_name: str) -> PolicyDecision:
+        """Return the strictest decision of the policies; of equally strict ones, the last, which is the nearest."""
+        decisions = [policy(tool_name) for policy in reversed(self.policies)]
+        return max(decisions, key=lambda it: STRICTNESS.index(it.permission), default=allow_all(tool_name))
+
 
 T = TypeVar("T")
 
