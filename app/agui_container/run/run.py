@@ -48,6 +48,7 @@ from agui_container.run.endings import (
 from agui_container.run.event_log import EventLog, LocalSubscription
 from agui_container.run.fairness import BURST, EVENT_COST, FairScheduler
 from agui_container.run.life import Readers, RunLife, RunPhase
+from agui_container.run.notes import end_notes
 from agui_container.run.pipeline import EventPipeline
 from agui_container.run.policy import NO_CONDITION, OnBusy, ThreadCondition
 from agui_container.run.recorder import RunRecorder
@@ -349,11 +350,11 @@ class Run:
         self._pipeline.write_encoded(event, data)
         self.ended_at = now
         result = self._pipeline.result(self.ctx.run_id)
-        ending = make_ending(event, status, now, result)
-        self.error = ending.error
         questions = own_questions(event, self.ctx.turn.stored_interrupts)
-        ends = ends_turn(event) and bool(self.ctx.turn.notes)
-        self.recorder.end(ending, result.entries, questions, ends_turn=ends)
+        notes = end_notes(self.key, result.entries, questions) if result.entries or questions else ()
+        ending = make_ending(event, status, now, result, notes)
+        self.error = ending.error
+        self.recorder.end(ending, ends_turn=ends_turn(event) and bool(self.ctx.turn.notes))
         self._pipeline.release()
         self._ended_as = status
         self.life.enter(RunPhase.ENDED)

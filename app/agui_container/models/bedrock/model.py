@@ -16,7 +16,7 @@ from ag_ui.core import Tool as ToolSpec
 
 from agui_container.log_values import format_fields
 from agui_container.models.bedrock.client import BedrockClient, BedrockEvents
-from agui_container.models.bedrock.failures import StreamFault, model_failure
+from agui_container.models.bedrock.failures import model_failure
 from agui_container.models.bedrock.options import BedrockOptions
 from agui_container.models.bedrock.request import Request, bedrock_tools, request_of
 from agui_container.models.bedrock.stream_parser import BedrockStreamParser
@@ -24,7 +24,7 @@ from agui_container.models.context_windows import known_window
 from agui_container.models.failures import ModelFailure, RetryPolicy, stream_with_retries
 from agui_container.ports import Delta, Prompt
 from agui_container.protocol.errors import ErrorCode
-from agui_container.threads import DaemonThreadPool, ThreadPoolBusy, ThreadStream
+from agui_container.threads import DaemonThreadPool, ThreadStream
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class BedrockModel:
                 yield delta
 
     async def _attempt(self, prompt: Prompt, tools: Tools) -> AsyncGenerator[Delta, None]:
-        request = await self._build_request(prompt, tools)
+        request = await self._threads.call("request", partial(request_of, self.name, self._options, prompt, tools))
         for report in request.dropped:
             yield report
         with self._start_call(request) as deltas:
@@ -92,19 +92,10 @@ class BedrockModel:
                 for delta in deltas.take_items():
                     yield delta
 
-    async def _build_request(self, prompt: Prompt, tools: Tools) -> Request:
-        try:
-            return await self._threads.call("request", partial(request_of, self.name, self._options, prompt, tools))
-        except ThreadPoolBusy as error:
-            raise StreamFault("busy") from error
-
     @contextmanager
     def _start_call(self, request: Request) -> Iterator[ThreadStream[Delta]]:
         call = _BedrockCall(self._client, self.name, request)
-        try:
-            deltas = self._threads.stream("model", call.run)
-        except ThreadPoolBusy as error:
-            raise StreamFault("busy") from error
+        deltas = self._threads.stream("model", call.run)
         try:
             yield deltas
         finally:

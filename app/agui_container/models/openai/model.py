@@ -121,7 +121,8 @@ class OpenAIModel:
         except ModelFailure as failure:
             failure.usage = parser.usage()
             raise
-        self._learn_reasoning_field(parser)
+        if self._learns_reasoning and parser.has_reasoning_content:
+            self._format.reasoning_field = REASONING_FIELD  # sent back in later requests
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -176,11 +177,6 @@ class OpenAIModel:
             self._format.has_tool_pictures = False
             logger.warning("pictures of tool results left out %s", format_fields({"model": self.name}))
         return is_refused
-
-    def _learn_reasoning_field(self, parser: ChatStreamParser) -> None:
-        """Send reasoning back in later requests if the server has sent it in its own field."""
-        if self._learns_reasoning and parser.has_reasoning_content:
-            self._format.reasoning_field = REASONING_FIELD
 
     def _log_failure(self, failure: ModelFailure, attempt: int, wait: float | None) -> None:
         """Log a failure with the server's error text. Secrets are removed, because some servers repeat the API key."""

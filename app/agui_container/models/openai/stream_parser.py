@@ -28,7 +28,7 @@ from ag_ui.core import TokenUsage
 from msgspec import Struct, field
 from pydantic_core import from_json
 
-from agui_container.models.failures import NO_ANSWER, ErrorBody, ModelFailure
+from agui_container.models.failures import ErrorBody, ModelFailure
 from agui_container.models.openai.failures import (
     failure_of,
     is_error_chunk,
@@ -78,7 +78,7 @@ class ToolCallParser:
     def finish(self, of_message: Fields) -> Sequence[ToolCallDelta]:
         """Return unannounced calls and opaque fields. The first call carries the fields of the message."""
         if any(call.name is None for call in self._calls):
-            raise ModelFailure(ErrorCode.MODEL_ERROR, "The model sent a tool call without a name.")
+            raise ModelFailure(ErrorCode.MODEL_ERROR, error_body=ErrorBody(text="a tool call has no name"))
         sealed = []
         for call in self._calls:
             own = {OF_CALL: call.opaque} if call.opaque is not None else {}
@@ -277,15 +277,14 @@ class ChatStreamParser:
     def finish(self) -> Sequence[Delta]:
         """Return usage and stop. Raises ``ModelFailure`` for an incomplete answer or a failure as the reason."""
         if not self.is_complete:
-            raise ModelFailure(
-                ErrorCode.MODEL_UNAVAILABLE,
-                "The connection to the model ended before its answer did.",
-                is_retryable=True,
-            )
+            cut_off = ErrorBody(text="the connection ended before the answer did")
+            raise ModelFailure(ErrorCode.MODEL_UNAVAILABLE, is_retryable=True, error_body=cut_off)
         if self._finish_reason in _FAILED_REASONS:
             raise failure_of(None, ErrorBody(codes=self._finish_reason))
         if self._is_empty and self._finish_reason not in _REASONS:
-            raise ModelFailure(ErrorCode.MODEL_ERROR, NO_ANSWER, is_retryable=True)
+            raise ModelFailure(
+                ErrorCode.MODEL_ERROR, is_retryable=True, error_body=ErrorBody(text="the answer is empty")
+            )
         calls = self._calls.finish(message_blocks(*self._of_message))
         return *calls, *self.usage(), StopDelta(self._stop_reason())
 

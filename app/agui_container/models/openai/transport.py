@@ -135,8 +135,6 @@ def connection_failure(error: httpx.RequestError) -> ModelFailure:
     """A read timeout is not retried, because the server may still be working on the request."""
     if isinstance(error, httpx.ReadTimeout):
         return ModelFailure(ErrorCode.MODEL_TIMEOUT)
-    if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)):
-        return ModelFailure(ErrorCode.MODEL_UNAVAILABLE, is_retryable=True)
     if isinstance(error, httpx.TransportError):
-        return ModelFailure(ErrorCode.MODEL_UNAVAILABLE, "The connection to the model broke.", is_retryable=True)
+        return ModelFailure(ErrorCode.MODEL_UNAVAILABLE, is_retryable=True)
     return ModelFailure(ErrorCode.MODEL_ERROR)
