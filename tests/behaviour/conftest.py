@@ -22,10 +22,11 @@ from tests.behaviour.dialogues import AguiDialogue, Dialogue
 from tests.behaviour.over_grpc import GRPC_PROTOCOLS, dialogue_over
 from tests.behaviour.over_sse import OverSse
 from tests.behaviour.over_ws import OverWs
-from tests.behaviour.server import serving
+from tests.behaviour.server import port_of, serving
 from tests.conftest import Connect
 from tests.engine.doubles import FakeClock, make_service
 from tests.models.watched_model import WatchedModel
+from tests.protocols.grpc.client import GrpcClient
 
 
 class ConnectModel(Protocol):
@@ -99,9 +100,8 @@ class Site:
             made = (OverSse if self.protocol == "sse" else OverWs)(self.service, self.clock, self.url, headers)
             self.stack.push_async_callback(made.close)
             return AguiDialogue(made, thread)
-        channel = Channel("127.0.0.1", int(self.url.rpartition(":")[2]))
-        self.stack.callback(channel.close)
-        return dialogue_over(self.protocol, channel, thread, headers, self.service)
+        client = GrpcClient(Channel("127.0.0.1", port_of(self.url)), self.stack, headers)
+        return dialogue_over(self.protocol, client, thread, self.service)
 
 
 class ServeOver(Protocol):

@@ -66,12 +66,7 @@ logger = logging.getLogger(__name__)
 
 
 class MemoryStore:
-    """A ``Store`` whose data ends with the process.
-
-    Args:
-        now: returns the time in Unix seconds.
-        max_threads, max_bytes: limits of the data.
-    """
+    """A ``Store`` whose data ends with the process."""
 
     writes_turns = False
 

@@ -60,13 +60,7 @@ class AppendBatcher:
         self._is_working = False
 
     async def put(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
-        """Append envelopes to a run, and wait until they are stored.
-
-        Raises:
-            LeaseLost: The run is not open or belongs to another replica.
-            ValueError: The envelopes leave a gap after the stored ones.
-            StoreUnavailable: The database failed or did not answer in time.
-        """
+        """Append envelopes to a run, and wait until they are stored. Raises as ``DurableStore.append``."""
         if not envelopes:
             return
         size = sum(len(envelope.data) for envelope in envelopes)

@@ -71,12 +71,7 @@ TYPES = {kind.value: kind for kind in EventType}
 
 
 class SqlRuns:
-    """Runs of a ``SqlStore``.
-
-    Args:
-        database: the database.
-        now: returns the time in Unix seconds, for a SQLite file. PostgreSQL has a clock of its own.
-    """
+    """Runs of a ``SqlStore``. ``now`` is the clock of a SQLite file, because PostgreSQL has one of its own."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database
