@@ -110,7 +110,7 @@ class Cluster:
         After a failure of the bus nothing is published for ``QUIET_SECONDS``, so that a broken bus does not slow runs.
         """
         now = asyncio.get_running_loop().time()
-        if not envelopes or now < self._quiet_until:
+        if now < self._quiet_until:
             return
         try:
             async with asyncio.timeout(PUBLISH_SECONDS):

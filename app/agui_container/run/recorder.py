@@ -133,7 +133,8 @@ class RunRecorder:
         log.advance(len(envelopes))
         if not is_end and (self._ending is not None or log.stored < len(log)):
             self.notify()  # the events that did not fit this batch must not wait for another event
-        await self.cluster.publish(self.key, envelopes)
+        if envelopes:
+            await self.cluster.publish(self.key, envelopes)
         return is_end
 
     async def _with_ended_turn(self, ending: Ending) -> Ending:
