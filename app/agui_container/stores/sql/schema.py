@@ -97,6 +97,10 @@ def _of(table: str) -> ForeignKey:
     return ForeignKey(f"{table}.number", ondelete="CASCADE")
 
 
+def _index_where(condition: str, name: str, column: str, *, unique: bool = False) -> Index:
+    return Index(name, column, unique=unique, sqlite_where=text(condition), postgresql_where=text(condition))
+
+
 THREADS = Table(
     "threads",
     METADATA,
@@ -144,20 +148,9 @@ RUNS = Table(
     UniqueConstraint("digest"),
     Index(None, "owner", "number"),
     Index("runs_by_thread", "thread", "number"),
-    Index(
-        "runs_one_active_per_thread",
-        "thread",
-        unique=True,
-        sqlite_where=text("status = 'running'"),
-        postgresql_where=text("status = 'running'"),
-    ),
-    Index(
-        "runs_open_by_replica",
-        "replica",
-        sqlite_where=text("ended_at IS NULL"),
-        postgresql_where=text("ended_at IS NULL"),
-    ),
-    Index("runs_kept_by_ended_at", "ended_at", sqlite_where=text("kept"), postgresql_where=text("kept")),
+    _index_where("status = 'running'", "runs_one_active_per_thread", "thread", unique=True),
+    _index_where("ended_at IS NULL", "runs_open_by_replica", "replica"),
+    _index_where("kept", "runs_kept_by_ended_at", "ended_at"),
     sqlite_autoincrement=True,
 )
 
