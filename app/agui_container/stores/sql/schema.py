@@ -42,19 +42,12 @@ class EscapedText(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - as in the base
-        return None if value is None else escape_text(value)
+        if value is None:
+            return None
+        return value.replace("\\", "\\\\").replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - as in the base
-        return None if value is None else unescape_text(value)
-
-
-def escape_text(value: str) -> str:
-    value = value.replace("\\", "\\\\").replace("\0", "\\0")
-    return value.encode("utf-8", "backslashreplace").decode()
-
-
-def unescape_text(value: str) -> str:
-    return _ESCAPED.sub(_unescape, value) if "\\" in value else value
+        return value if value is None or "\\" not in value else _ESCAPED.sub(_unescape, value)
 
 
 def _unescape(found: re.Match[str]) -> str:
