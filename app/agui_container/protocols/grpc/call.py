@@ -54,8 +54,6 @@ class Servable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CallAdmission:
-    """The rules for every call."""
-
     options: GrpcOptions
 
     async def caller(self, stream: "Stream[In, Out]") -> Caller:
@@ -82,8 +80,6 @@ class CallAdmission:
 
 
 class Call(ClientConnection[In, Out], Generic[In, Out]):
-    """A call in progress."""
-
     def __init__(self, stream: "Stream[In, Out]", caller: Caller, admission: CallAdmission) -> None:
         self.caller = caller
         self.metadata = dict(stream._stream.headers or ())

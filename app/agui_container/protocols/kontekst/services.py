@@ -38,8 +38,6 @@ logger = logging.getLogger(__name__)
 
 
 class KontekstService:
-    """``kontekst.AgentService``."""
-
     def __init__(self, service: Engine, admission: CallAdmission, options: KontekstOptions) -> None:
         self._service = service
         self._admission = admission

@@ -27,8 +27,6 @@ WatchCall = Call[pb.WatchTeamRequest, pb.TeamEvent]
 
 
 class RozService:
-    """``roz.v1.AgentService``."""
-
     def __init__(self, service: Engine, admission: CallAdmission, options: RozOptions) -> None:
         self._service = service
         self._admission = admission

@@ -69,8 +69,6 @@ FIELD_NAMES = {
 
 
 class RozTranslator(Translator[RozTurn, pb.SessionRequest, pb.SessionResponse]):
-    """Translates one turn."""
-
     field_names = FIELD_NAMES
 
     def __init__(
