@@ -17,7 +17,7 @@ from agui_container.protocols.gen import agent_pb2 as roz
 from agui_container.protocols.gen import kontekst_pb2 as kontekst
 from agui_container.protocols.gen.descriptors import Struct
 from agui_container.protocols.grpc import call
-from agui_container.protocols.grpc.messages import decode
+from agui_container.protocols.grpc.call import decode
 from agui_container.protocols.roz.run_inputs import MAX_CONTEXTS, read_message, read_start
 from agui_container.threads import LARGE_BYTES, offload
 from tests.engine.doubles import eventually

@@ -18,17 +18,18 @@ from agui_container.protocols.conversation.loop import ConversationLoop
 from agui_container.protocols.conversation.pending import Answer, PendingCalls, answers_call, call_id_of
 from agui_container.protocols.conversation.translator import Cancellation
 from agui_container.protocols.gen import agent_pb2 as pb
-from agui_container.protocols.grpc.call import Call
-from agui_container.protocols.grpc.messages import check_id
-from agui_container.protocols.roz.client_tools import ClientTools, ToolsByName, tools_by_name
+from agui_container.protocols.grpc.call import Call, check_id
 from agui_container.protocols.roz.options import RozOptions
 from agui_container.protocols.roz.run_inputs import (
+    ClientTools,
     OpenCallAnswer,
     QueuedMessage,
     RozTurn,
     SessionStart,
+    ToolsByName,
     read_message,
     read_start,
+    tools_by_name,
     turn_request,
 )
 from agui_container.protocols.roz.server_messages import RozEncoder, struct_of
@@ -243,9 +244,7 @@ class Session:
                 await self._cancel_session()
 
     async def _answer_calls(self, kind: str, request: pb.SessionRequest, size: int) -> None:
-        modifier = request.permission_decision.modifier
-        answers = await offload_if_large(modifier.ByteSize(), answers_of, request)
-        for answer in answers:
+        for answer in answers_of(request):
             if isinstance(answer, Cancellation):
                 await self._cancel_turn()
             elif self._turn is not None and isinstance(self._message, QueuedMessage):
