@@ -63,7 +63,7 @@ def test_a_document_that_is_too_deep_is_refused() -> None:
 
 def test_lists_of_a_start_and_of_a_message_are_bounded() -> None:
     with pytest.raises(AppError, match="project_context"):
-        read_start(roz.StartSession(project_context=[""] * (MAX_CONTEXTS + 1)))
+        read_start(roz.StartSession(project_context=[""] * (MAX_CONTEXTS + 1)), "", 0)
     blocks = [roz.ContentBlock(text="x")] * (MAX_MESSAGE_PARTS + 1)
     with pytest.raises(AppError, match="context: may have"):
         read_message(roz.UserMessage(context=blocks), 0, "m1", "u1")

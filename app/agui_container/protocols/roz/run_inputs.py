@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ag_ui.core import PROTOCOL_VERSION, Context, Message, RunAgentInput, Tool, UserMessage
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import MAX_ITEMS
@@ -97,23 +98,16 @@ class ClientTools:
 
 
 class SessionStart(Struct, frozen=True):
-    """A start request without its history and its tools, and the history until a run has stored it."""
+    """What a start request gives to the runs of its session: ``forwardedProps``, texts, and an earlier conversation."""
 
-    request: pb.StartSession
+    props: Mapping[str, object]
+    project: Sequence[str]
+    context_tokens: int
     history: Sequence[Message]
-    tools: ToolsByName
     size: int
 
     def without_history(self) -> "SessionStart":
-        return SessionStart(self.request, (), {}, self.request.ByteSize())
-
-    @property
-    def props(self) -> dict[str, object]:
-        """``forwardedProps`` of every run of the session."""
-        start = self.request
-        named = {"model": start.model, "environmentId": start.environment_id, "hostId": start.host_id}
-        budget = {"budget": {"contextTokens": start.max_context_tokens}} if start.max_context_tokens else {}
-        return {**{name: value for name, value in named.items() if value}, **budget}
+        return replace(self, history=(), size=sum(map(len, self.project)))
 
 
 class QueuedMessage(Struct, frozen=True):
@@ -151,7 +145,7 @@ def turn_request(
     """Return the turn of a message, with its tools or else those that are registered, or the one of an answer."""
     message = cause if isinstance(cause, QueuedMessage) else None
     tools = registered.for_turn({} if message is None else message.tools)
-    texts = [("The user's project", text) for text in start.request.project_context]
+    texts = [("The user's project", text) for text in start.project]
     sources = registered.system_contexts.items()
     texts += [(f"Tools of {source}" if source else "Tools", text) for source, text in sources]
     if message is not None:
@@ -169,17 +163,16 @@ def turn_request(
     return RozTurn(run_input, tools, start.size + cause.size, has_history=bool(history))
 
 
-def read_start(start: pb.StartSession) -> SessionStart:
-    """Raise ``AppError`` VALIDATION_ERROR, naming the field."""
+def read_start(start: pb.StartSession, model: str, size: int) -> tuple[SessionStart, ToolsByName]:
+    """Return the start with its tools. Raises ``AppError`` VALIDATION_ERROR, naming the field."""
     if len(start.project_context) > MAX_CONTEXTS:
         raise AppError(ErrorCode.VALIDATION_ERROR, f"project_context: may have {MAX_CONTEXTS} texts at most.")
+    tokens = start.max_context_tokens
+    named = {"model": model, "environmentId": start.environment_id, "hostId": start.host_id}
+    props = {**named, "budget": {"contextTokens": tokens} if tokens else None}
+    used = {name: value for name, value in props.items() if value}
     history, tools = history_of(start.history), tools_by_name(start.tools)
-    start.ClearField("tools")
-    size = start.ByteSize()
-    start.ClearField("history")
-    request = pb.StartSession()  # the original shares its memory with the whole request
-    request.CopyFrom(start)
-    return SessionStart(request, history, tools, size)
+    return SessionStart(used, list(start.project_context), tokens, history, size), tools
 
 
 def read_message(message: pb.UserMessage, size: int, message_id: str, new_id: str) -> QueuedMessage:
