@@ -14,7 +14,7 @@ from agui_container.engine.limits import CapacityLimits
 from agui_container.ports import Clock, Item, Tool
 from agui_container.ports.records import Begun, Busy, Claim, Exists
 from agui_container.ports.store import DurableStore, Merge, Store
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 from agui_container.replicas.leases import Leases
 from agui_container.run.cluster import Cluster
 from agui_container.settings import Settings

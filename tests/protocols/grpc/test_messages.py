@@ -10,9 +10,9 @@ import pytest
 from ag_ui.core import EventType
 
 from agui_container import threads as offload_module
+from agui_container.protocol.envelope import Batch
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import MAX_MESSAGE_PARTS
-from agui_container.protocol.wire.envelope import Batch
 from agui_container.protocols.gen import agent_pb2 as roz
 from agui_container.protocols.gen import kontekst_pb2 as kontekst
 from agui_container.protocols.gen.descriptors import Struct
@@ -21,7 +21,7 @@ from agui_container.protocols.grpc.messages import decode
 from agui_container.protocols.roz.run_inputs import MAX_CONTEXTS, read_message, read_start
 from agui_container.threads import LARGE_BYTES, offload
 from tests.engine.doubles import eventually
-from tests.protocols.grpc.callers import serving_caller
+from tests.protocols.clients import serving_clients
 from tests.protocols.grpc.streams import SIZE, Reader, Sender, call_of, start
 
 
@@ -112,8 +112,8 @@ async def test_a_large_request_of_a_session_is_translated_in_a_thread(large_work
 
     text = "x" * (LARGE_BYTES + 1)
     part = roz.ContentPart(text=roz.TextContent(text=text))
-    async with serving_caller(agent) as caller:
-        await caller.begin_session()
+    async with serving_clients(agent) as clients:
+        await clients.start_session()
         assert large_work.count == 0
-        await caller.begin_session(history=[roz.ConversationMessage(role="user", parts=[part])])
+        await clients.start_session(history=[roz.ConversationMessage(role="user", parts=[part])])
         assert large_work.count == 2, "to decode it and to translate it"

@@ -264,7 +264,6 @@ class MessageFacts(Struct, frozen=True, omit_defaults=True):
     Attributes:
         created: Unix seconds.
         is_sent: True if the client has the message already, because the client sent it to an existing session.
-        context: context that the client sent with the message.
         denied: ids of the calls that waited for an approval, and that the message denied.
         is_prompt: True if this package asks for goals with the message. Clients do not see it.
         status, runtime_ms: status and duration of a client's tool, for its result.
@@ -272,7 +271,6 @@ class MessageFacts(Struct, frozen=True, omit_defaults=True):
 
     created: Annotated[float, Meta(ge=0, le=MAX_TIME)] | None = None
     is_sent: bool = field(default=False, name="sent")
-    context: JSON | None = None
     denied: list[str] = field(default_factory=list)
     is_prompt: bool = field(default=False, name="prompt")
     status: str | None = None

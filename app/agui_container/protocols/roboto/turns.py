@@ -28,7 +28,6 @@ from ag_ui.core import (
     ToolCallEndEvent,
     ToolCallStartEvent,
 )
-from msgspec import Struct
 
 from agui_container.conversation.recovery import EVENT
 from agui_container.engine.engine import Engine
@@ -36,8 +35,8 @@ from agui_container.engine.views import parse_messages
 from agui_container.log_values import format_fields
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadDelta, ThreadKey, ThreadNote, ThreadRecord, ThreadStatus
+from agui_container.protocol.envelope import Batch
 from agui_container.protocol.errors import AppError, clip_message
-from agui_container.protocol.wire.envelope import Batch
 from agui_container.protocols.conversation.approvals import approval_requests
 from agui_container.protocols.conversation.events import (
     RUN_ENDS,
@@ -170,18 +169,6 @@ def failure_of(kind: EventType, event: Event, *, is_own: bool) -> TurnFailure | 
     return TurnFailure(code=APPROVAL_REQUIRED, message=clip_message(NO_APPROVALS.format(names=names)))
 
 
-class SessionClient(Struct, frozen=True):
-    """Sender of a request.
-
-    ``knows_context`` is True for a client that knows blocks of the type ``client_context``, and ``knows_reset`` for one
-    that can drop messages that it has.
-    """
-
-    caller: Caller
-    knows_context: bool = False
-    knows_reset: bool = True
-
-
 class Turns:
     """The turns of the sessions of one engine."""
 
@@ -198,16 +185,16 @@ class Turns:
 
     # --- polls ---
 
-    async def delta(self, client: SessionClient, thread_id: str, token: str | None) -> bytes:
+    async def delta(self, caller: Caller, thread_id: str, token: str | None, *, knows_reset: bool) -> bytes:
         """Return the changes since a token, as JSON. While a run changes nothing, wait ``HOLD_SECONDS`` for a change.
 
         Nothing of the session but the answer is kept meanwhile. A change by another process is seen by the next poll.
         """
         position = Position.parse(token) if token else Position()
-        changes = partial(SessionView.delta, since=position, knows_reset=client.knows_reset)
-        run = self._live.get(ThreadKey(client.caller.owner, thread_id))
+        changes = partial(SessionView.delta, since=position, knows_reset=knows_reset)
+        run = self._live.get(ThreadKey(caller.owner, thread_id))
         change = None if run is None else run.change
-        delta, is_final = await self.read(client, thread_id, changes)
+        delta, is_final = await self.read(caller, thread_id, changes)
         if is_final or change is None:
             return delta
         try:
@@ -215,14 +202,14 @@ class Turns:
                 await change.wait()
         except TimeoutError:
             return delta
-        return (await self.read(client, thread_id, changes))[0]
+        return (await self.read(caller, thread_id, changes))[0]
 
-    async def read(self, client: SessionClient, thread_id: str, work: Callable[[SessionView], T]) -> T:
+    async def read(self, caller: Caller, thread_id: str, work: Callable[[SessionView], T]) -> T:
         """Apply a function to the current state of a session, in a worker thread if the session is large."""
-        run = self._live.get(ThreadKey(client.caller.owner, thread_id))
+        run = self._live.get(ThreadKey(caller.owner, thread_id))
         is_shown = run is not None and run.live is not None
-        session = await self._service.threads.delta(client.caller, thread_id, messages=not is_shown, notes=NOTES)
-        run = run or await self._join(client.caller, session)
+        session = await self._service.threads.delta(caller, thread_id, messages=not is_shown, notes=NOTES)
+        run = run or await self._join(caller, session)
         size, live, open_ids = session.size, None if run is None else run.live, None
         if run is not None or session.thread.status is ThreadStatus.AGENT_TURN:
             open_ids = frozenset(live.open_ids if live else ())
@@ -231,7 +218,7 @@ class Turns:
 
         def build() -> T:
             history = parse_messages(session.messages) if messages is None else messages
-            return work(SessionView.of(session, history, open_ids, knows_context=client.knows_context))
+            return work(SessionView.of(session, history, open_ids))
 
         return await offload_if_large(size, build)
 

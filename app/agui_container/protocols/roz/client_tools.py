@@ -16,7 +16,6 @@ from agui_container.protocols.roz.client_messages import tool_of
 from agui_container.protocols.roz.options import PermissionRule, rule_for
 
 MAX_TOOLS = 1_000
-MAX_SOURCES = 1_000
 TIMEOUT_MS = 60_000
 """Milliseconds for a tool that has no timeout of its own."""
 
@@ -82,8 +81,6 @@ class ClientTools:
         }
         if len(remaining.keys() | new.keys()) > MAX_TOOLS:
             raise AppError(ErrorCode.VALIDATION_ERROR, f"tools: a client may offer {MAX_TOOLS} tools at most.")
-        if system_context and source not in self.system_contexts and len(self.system_contexts) >= MAX_SOURCES:
-            raise AppError(ErrorCode.VALIDATION_ERROR, f"source: a session may have {MAX_SOURCES} sources at most.")
         self.current = {**remaining, **new}
         earlier = self.system_contexts.pop(source, "")
         if not source:

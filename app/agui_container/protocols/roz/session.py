@@ -7,7 +7,6 @@ conversation. An invalid request is answered by an error and does not affect the
 import asyncio
 import logging
 import time
-from collections import OrderedDict
 
 from agui_container.engine.engine import Engine
 from agui_container.log_values import format_fields
@@ -48,9 +47,6 @@ REACT, OODA = "react", "ooda_re_act"
 MAX_WAITING = 16
 """Messages that may wait for their turn."""
 
-MAX_ANSWERS = 1_000
-"""Number of answers whose ids are stored for feedback."""
-
 IGNORED = ("webrtc_answer", "ice_candidate", "camera_request")
 
 POSITIVE = frozenset({"positive", "thumbs_up", "up", "good", "like", "+1", "1"})
@@ -69,8 +65,8 @@ class Session:
         self._thread_id = ""
         self._tools = ClientTools(options.permissions)
         self._usage = pb.TokenUsage()
-        self._context = 0, 0
-        self._answers: OrderedDict[str, str] = OrderedDict()
+        self._answers: dict[str, str] = {}
+        """Ids of the answers, by the ids of their messages, for feedback."""
         self._waiting: list[QueuedMessage | OpenCallAnswer] = []
         self._refused: list[str] = []
         """Ids of refused messages whose turns are not completed yet."""
@@ -128,17 +124,11 @@ class Session:
 
     def _keepalive(self) -> pb.Keepalive:
         """Return the tokens of the session so far, and the budget of the model's context if there is one."""
-        usage, context = pb.TokenUsage(), self._context
-        usage.CopyFrom(self._usage)
-        if self._turn is not None:
-            _, translator = self._turn
-            add(usage, translator.usage)
-            context = translator.context or context
-        used, most = context
+        usages = [self._usage] if self._turn is None else [self._usage, self._turn[1].usage]
+        used = sum(usage.input_tokens + usage.output_tokens for usage in usages)
         requested = self._start.request.max_context_tokens if self._start else 0
         budgets = [tokens for tokens in (requested, self._options.context_tokens) if tokens]
-        most = most or min(budgets, default=0)
-        return pb.Keepalive(tokens_used=used or usage.input_tokens + usage.output_tokens, tokens_max=most or None)
+        return pb.Keepalive(tokens_used=used, tokens_max=min(budgets, default=None))
 
     # --- turns ---
 
@@ -188,10 +178,7 @@ class Session:
     def _note_turn(self, message_id: str, translator: RozTranslator) -> None:
         if translator.last_message_id:
             self._answers[message_id] = translator.last_message_id
-            if len(self._answers) > MAX_ANSWERS:
-                self._answers.popitem(last=False)
         add(self._usage, translator.usage)
-        self._context = translator.context or self._context
 
     async def _refuse_message(self, message_id: str, error: AppError) -> None:
         """Refuse a message. Its turn is completed after the one that is being answered, so that no client hangs."""
