@@ -13,7 +13,7 @@ from agui_container.engine.engine import Engine
 from agui_container.engine.limits import CapacityLimits
 from agui_container.ports import Clock, Item, Tool
 from agui_container.ports.store import DurableStore, Store
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 from agui_container.replicas.leases import Leases
 from agui_container.run.cluster import Cluster
 from agui_container.settings import Settings

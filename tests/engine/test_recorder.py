@@ -19,7 +19,7 @@ from agui_container.ports.records import (
     ThreadKey,
 )
 from agui_container.ports.store import Delete, Store
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 from agui_container.replicas.leases import Leases
 from agui_container.run.cluster import LEASE_SECONDS, Cluster
 from agui_container.settings import Settings

@@ -8,8 +8,8 @@ import pytest
 from agui_container.engine.engine import Engine
 from agui_container.ports.records import RunKey
 from agui_container.ports.store import StoreUnavailable
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.wire.envelope import Envelope
 from agui_container.replicas import remote_run
 from tests.engine.doubles import asking, caller, envelopes, eventually, raises_code, wait_for_event
 from tests.engine.replicas import Replicas, hello, hold_calls, leases_of, renew_until, types

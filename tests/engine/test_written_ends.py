@@ -11,7 +11,7 @@ from agui_container.ports import Item
 from agui_container.ports import store as store_port
 from agui_container.ports.records import Ending, RunKey
 from agui_container.ports.store import Store
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 from agui_container.run import recorder
 from agui_container.stores.memory import MemoryStore
 from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, wait_for_event

@@ -21,9 +21,9 @@ from agui_container.log_values import format_fields
 from agui_container.ports import store as store_port
 from agui_container.ports.records import Ending, RunKey
 from agui_container.ports.store import LeaseLost, StoreUnavailable, wait_for_store
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.validator import RunSequence
-from agui_container.protocol.wire.envelope import Envelope
 from agui_container.run.cluster import Cluster
 from agui_container.run.endings import TerminalEvent, number_events
 from agui_container.run.event_log import EventLog

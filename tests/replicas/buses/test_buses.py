@@ -8,7 +8,7 @@ import pytest
 
 from agui_container.ports.bus import Bus, BusUnavailable, EventGap
 from agui_container.ports.records import RunKey
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 from agui_container.replicas.buses import open_bus
 from agui_container.replicas.buses.redis import KEPT_ENTRIES, RedisBus
 from tests.engine.doubles import WAIT

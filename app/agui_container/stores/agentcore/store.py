@@ -27,7 +27,7 @@ from agui_container.ports.records import (
     ThreadRecord,
 )
 from agui_container.ports.store import PAGE, Delete, Fork, Merge, Rename, StoreUnavailable
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 from agui_container.stores.agentcore.histories import ThreadHistories
 from agui_container.stores.agentcore.service import CALL_SECONDS, MEMORY_ID, MemoryService
 from agui_container.stores.memory import MemoryStore

@@ -44,7 +44,7 @@ from agui_container.ports.store import (
     Merge,
     Rename,
 )
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 from agui_container.stores.memory.thread import MemoryThread
 from agui_container.stores.page_tokens import (
     make_last_token,

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agui_container.ports.records import RunKey, RunRecord
 from agui_container.ports.store import LeaseLost
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 from agui_container.stores.sql.database import Database, mark_retrieved
 from agui_container.stores.sql.rows import RUN_FACTS, run_record
 from agui_container.stores.sql.schema import ENVELOPES, RUNS, digest_of

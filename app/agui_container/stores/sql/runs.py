@@ -32,7 +32,7 @@ from agui_container.ports.records import (
     ThreadStatus,
 )
 from agui_container.ports.store import PAGE, READ_BYTES, READ_EVENTS, READER_SECONDS, LeaseLost, Merge, RunQuery
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 from agui_container.stores.page_tokens import make_page, parse_number
 from agui_container.stores.sql.database import Database, reads, writes
 from agui_container.stores.sql.envelopes import AppendBatcher, insert_envelopes, unpersisted
