@@ -7,7 +7,7 @@ from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedIn
 
 from agui_container.engine.engine import Engine
 from agui_container.ports import Item
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 from tests.engine.doubles import asking, caller, envelopes
 from tests.engine.replicas import Replicas, types
 from tests.engine.test_recorder import wait_until_stored

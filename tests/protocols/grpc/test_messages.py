@@ -10,9 +10,9 @@ import pytest
 from ag_ui.core import EventType
 
 from agui_container import threads as offload_module
+from agui_container.protocol.envelope import Batch
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import MAX_MESSAGE_PARTS
-from agui_container.protocol.wire.envelope import Batch
 from agui_container.protocols.gen import agent_pb2 as roz
 from agui_container.protocols.gen import kontekst_pb2 as kontekst
 from agui_container.protocols.gen.descriptors import Struct

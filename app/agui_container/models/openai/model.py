@@ -7,12 +7,11 @@ import asyncio
 import json
 import logging
 import re
-from base64 import b64encode
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
 from typing import Protocol
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct
@@ -87,7 +86,7 @@ class OpenAIModel:
         self._key = key
         self._options = options or OpenAIOptions()
         self.context_window = self._options.context_window or known_window(model)
-        self._secrets = secrets_pattern(key, *self._options.headers.values(), *credentials_in(base_url))
+        self._secrets = secrets_pattern(key, *self._options.headers.values())
         self._retry_policy = retry_policy or RetryPolicy()
         self._format = RequestFormat(self._options.reasoning_field, OpaqueFields(f"{self._url} {model}"))
         self._learns_reasoning = self._options.reasoning_field is None
@@ -224,15 +223,6 @@ def host_in(base_url: str) -> str:
         if usable and address.hostname:
             return address.hostname
     raise ValueError("the base URL of the model must be like http://HOST/v1 or https://HOST:PORT/v1, the port a number")
-
-
-def credentials_in(base_url: str) -> Sequence[str]:
-    """Return the password in a URL in every form that may appear in an error: quoted, plain, and as basic auth."""
-    address = urlsplit(base_url)
-    if address.password is None:
-        return ()
-    user, password = unquote(address.username or ""), unquote(address.password)
-    return address.password, password, b64encode(f"{user}:{password}".encode()).decode()
 
 
 def secrets_pattern(*secrets: str) -> re.Pattern[str]:

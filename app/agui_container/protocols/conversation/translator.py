@@ -18,7 +18,7 @@ from ag_ui.core import EventType, RunAgentInput
 from msgspec import Struct, field
 
 from agui_container.ports import Caller
-from agui_container.protocol.wire.envelope import Batch
+from agui_container.protocol.envelope import Batch
 from agui_container.protocols.conversation.events import Event, Outcome
 from agui_container.protocols.conversation.pending import Answer, PendingCalls
 from agui_container.run.policy import NO_CONDITION, ThreadCondition

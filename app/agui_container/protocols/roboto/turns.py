@@ -35,8 +35,8 @@ from agui_container.engine.views import parse_messages
 from agui_container.log_values import format_fields
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadDelta, ThreadKey, ThreadNote, ThreadRecord, ThreadStatus
+from agui_container.protocol.envelope import Batch
 from agui_container.protocol.errors import AppError, clip_message
-from agui_container.protocol.wire.envelope import Batch
 from agui_container.protocols.conversation.approvals import approval_requests
 from agui_container.protocols.conversation.events import (
     RUN_ENDS,
