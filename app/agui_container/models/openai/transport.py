@@ -30,8 +30,6 @@ _DATA_FIELDS = (b"data", b"error")
 
 
 class SseReader:
-    """Incremental parser of one stream of server-sent events."""
-
     def __init__(self) -> None:
         self._pieces: list[bytes] = []  # of the unfinished line
         self._data: list[bytes] = []  # of the unfinished event
@@ -79,8 +77,6 @@ MAX_ERROR_BODY = 64_000
 
 
 class Transport:
-    """Connections to one server, shared by all calls."""
-
     def __init__(self, url: str, headers: Mapping[str, str], retry_policy: RetryPolicy) -> None:
         self._url = url
         self._client = httpx.AsyncClient(
