@@ -16,7 +16,6 @@ logger = logging.getLogger(__name__)
 
 
 def build_authentication(settings: Settings, clock: Clock) -> CallerAuthentication:
-    """Raises ``SettingsError``."""
     check_auth(settings)
     if settings.auth is Auth.NONE:
         return NO_AUTHENTICATION
@@ -27,7 +26,6 @@ def build_authentication(settings: Settings, clock: Clock) -> CallerAuthenticati
 
 
 def build_authenticator(settings: Settings, clock: Clock) -> Authenticator:
-    """Return the verifier of tokens. Raises ``SettingsError``."""
     check_extra("AGUI_AUTH=jwt", "jwt")
     from agui_container.auth.claim_rules import TokenRules, parse_claim_rules  # noqa: PLC0415 - only if it is on
     from agui_container.auth.jwt_authenticator import JwtAuthenticator  # noqa: PLC0415

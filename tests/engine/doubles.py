@@ -18,8 +18,8 @@ from agui_container.engine.limits import CapacityLimits, IdentityLimits, OnDisco
 from agui_container.engine.threads import ThreadCommands
 from agui_container.main import build_capabilities, read_identity_limits
 from agui_container.ports import Caller, Clock, RunLimits, Tool
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.wire.envelope import Envelope
 from agui_container.run.cluster import Cluster
 from agui_container.run.event_log import LogMemory
 from agui_container.run.policy import OnBusy

@@ -21,8 +21,8 @@ from agui_container.engine.engine import Engine
 from agui_container.ports import Item
 from agui_container.ports.records import RunKey
 from agui_container.ports.store import StoreUnavailable
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.validator import RunSequence
-from agui_container.protocol.wire.envelope import Envelope
 from agui_container.run.event_log import BATCH_EVENTS
 from agui_container.run.run import Run
 from agui_container.run.subscription import Subscription

@@ -7,8 +7,8 @@ import pytest
 from agui_container.engine.engine import Engine
 from agui_container.ports.records import RunKey
 from agui_container.ports.store import Delete
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.errors import ErrorCode
-from agui_container.protocol.wire.envelope import Envelope
 from agui_container.replicas.leases import RETENTION_SECONDS
 from tests.engine.doubles import asking, caller, envelopes, raises_code
 from tests.engine.replicas import Replicas, leases_of

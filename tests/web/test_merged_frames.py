@@ -6,8 +6,8 @@ import pytest
 from ag_ui.core import BaseEvent, CustomEvent, ReasoningMessageContentEvent, TextMessageContentEvent, ToolCallArgsEvent
 
 from agui_container.protocol.encoder import encode
+from agui_container.protocol.envelope import Envelope, parse_cursor
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.wire.envelope import Envelope, parse_cursor
 from agui_container.web.formats import sse_frames
 from agui_container.web.websocket_output import MERGED_BYTES, make_frames
 from tests.engine.doubles import Json

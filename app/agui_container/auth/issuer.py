@@ -68,12 +68,7 @@ class IssuerKeys(NamedTuple):
 
 
 class IssuerClient:
-    """Reader of one issuer's keys.
-
-    Args:
-        discovery_url: URL of the discovery document.
-        now: returns Unix seconds. A monotonic clock would not advance across a snapshot of the process.
-    """
+    """Reader of one issuer's keys. ``now`` is not monotonic, because that would not advance across a snapshot."""
 
     def __init__(self, discovery_url: str, now: Callable[[], float]) -> None:
         self._discovery_url = discovery_url

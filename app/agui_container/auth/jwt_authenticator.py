@@ -34,14 +34,6 @@ SIGNATURE_ONLY = jwt.PyJWT(
 
 
 class JwtAuthenticator:
-    """Verifier of the tokens of one issuer.
-
-    Args:
-        discovery_url: URL of the issuer's discovery document.
-        rules: requirements on the claims.
-        clock: source of time.
-    """
-
     def __init__(self, discovery_url: str, rules: TokenRules, clock: Clock) -> None:
         self._issuer = IssuerClient(discovery_url, clock.time)
         self._rules = rules

@@ -35,9 +35,9 @@ from pydantic_core import to_json
 from agui_container.ports import RunContext
 from agui_container.ports.records import Change, Ending, RunKey, RunStatus, StoreWarning, ThreadNote, ThreadStatus
 from agui_container.protocol.encoder import encode
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.grammar import KINDS
-from agui_container.protocol.wire.envelope import Envelope
 
 logger = logging.getLogger(__name__)
 

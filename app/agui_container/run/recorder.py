@@ -21,9 +21,9 @@ from agui_container.log_values import format_fields
 from agui_container.ports import store as store_port
 from agui_container.ports.records import Ending, RunKey
 from agui_container.ports.store import LeaseLost, StoreUnavailable, wait_for_store
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.validator import RunSequence
-from agui_container.protocol.wire.envelope import Envelope
 from agui_container.run.cluster import Cluster
 from agui_container.run.endings import TerminalEvent, number_events
 from agui_container.run.event_log import EventLog
@@ -133,7 +133,8 @@ class RunRecorder:
         log.advance(len(envelopes))
         if not is_end and (self._ending is not None or log.stored < len(log)):
             self.notify()  # the events that did not fit this batch must not wait for another event
-        await self.cluster.publish(self.key, envelopes)
+        if envelopes:
+            await self.cluster.publish(self.key, envelopes)
         return is_end
 
     async def _with_ended_turn(self, ending: Ending) -> Ending:

@@ -54,8 +54,6 @@ class Instrument(Struct, frozen=True):
 
 
 class Counter(Instrument, frozen=True):
-    """A number that only grows."""
-
     def add(self, amount: float, attributes: AttributeValues) -> None:
         otel_counter(self).add(amount, attributes)
         for record in recorders:
@@ -126,13 +124,7 @@ OBSERVED = (EVENTS, OPEN_RUNS, QUEUED_RUNS, READERS, READER_LAG, LIMIT_USE)
 
 
 class CallTimer:
-    """Context manager that measures one call of the store or of the bus.
-
-    Args:
-        histogram: the measured durations.
-        system: the database or the bus, such as ``sqlite``.
-        operation: the kind of call, such as ``write``.
-    """
+    """Context manager that measures one call of the store or of the bus."""
 
     __slots__ = ("_attributes", "_histogram", "_started_at")
 
@@ -152,11 +144,7 @@ class CallTimer:
 
 
 class RefusalLog:
-    """Refusals by limits: all in the metric, and in the log one in ``REPORT_SECONDS`` for each limit of an identity.
-
-    Args:
-        now: returns seconds.
-    """
+    """Refusals by limits: all in the metric, and in the log one in ``REPORT_SECONDS`` for each limit of an identity."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now

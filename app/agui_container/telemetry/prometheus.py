@@ -78,7 +78,6 @@ def label_names(instrument: Instrument) -> Sequence[str]:
 
 
 def label_values(instrument: Instrument, attributes: AttributeValues) -> Sequence[str]:
-    """Return the values of the labels, in the order of ``label_names``."""
     return [attributes.get(name, "") for name in instrument.attributes]
 
 

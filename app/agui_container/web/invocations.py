@@ -16,10 +16,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agui_container.engine.engine import Engine
 from agui_container.ports import Caller
+from agui_container.protocol import envelope
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import CommandRequest, RunRequest
-from agui_container.protocol.wire import envelope
 from agui_container.web.caller_middleware import AGENT, INVOCATIONS, caller_of
 from agui_container.web.event_stream import EventStreamResponse, StreamMonitor
 from agui_container.web.formats import EVENT_STREAM, HEADERS, is_legacy_client, sse_frames

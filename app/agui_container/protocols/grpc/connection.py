@@ -88,8 +88,6 @@ class H2EventDispatcher(EventsProcessor):
 
 
 class CallTasks(Handler):
-    """Calls and requests of one connection."""
-
     def __init__(self, methods: dict[str, Method], application: HttpApplication, on_change: Callable[[], None]) -> None:
         super().__init__(methods, ProtoCodec(), None, _DispatchServerEvents())
         self._application = application
@@ -128,8 +126,6 @@ class CallTasks(Handler):
 
 
 class GrpcProtocol(H2Protocol):
-    """One connection of an HTTP/2 client."""
-
     handler: CallTasks
     connection: H2State
 

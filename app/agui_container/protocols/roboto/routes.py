@@ -85,6 +85,9 @@ ORG_ID = "x-roboto-org-id"
 NO_DATA = b"null"
 """Data of an answer that has none, as JSON."""
 
+MAX_DIGITS = 9
+"""Digits of the index of a message. No session has more messages."""
+
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 Operation = Callable[[Request], Awaitable[bytes]]
@@ -108,7 +111,6 @@ class Sessions:
     # --- turns ---
 
     async def start(self, request: Request) -> bytes:
-        """Begin a session. Returns its record. Raises ``AppError`` like ``Engine.admit``."""
         caller, (start, size) = caller_of(request), await self._body(request, requests.StartRequest)
         custom = self._service.capabilities.custom or {}
         if start.system_prompt and "model" in custom and not custom.get("trustsInstructions"):  # it is the assistant
@@ -202,8 +204,8 @@ class Sessions:
         return await self._turns.delta(caller_of(request), _session_id(request), token, knows_reset=knows_reset)
 
     async def give_feedback(self, request: Request) -> bytes:
-        """Store feedback on a message. Returns its record."""
-        caller, thread_id, at = caller_of(request), _session_id(request), index(request)
+        caller, thread_id, index = caller_of(request), _session_id(request), str(request.path_params["index"])
+        at = int(index) if index.isdecimal() and len(index) <= MAX_DIGITS else -1
         body, _ = await read_fields(request, self._max_body, self._service)
         answer_id, org_id = await self._turns.read(caller, thread_id, partial(SessionView.answer_at, at=at))
         command = parse_command({**body, "type": "threads.feedback", "threadId": thread_id, "messageId": answer_id})
@@ -224,7 +226,6 @@ class Sessions:
         return to_json(record)
 
     async def fork(self, request: Request) -> bytes:
-        """Copy a session up to a message, including that message. Returns the record of the copy."""
         caller, (body, _) = caller_of(request), await self._body(request, requests.ForkRequest)
         thread_id, at, threads = _session_id(request), body.message_sequence_num, self._service.threads
         work = partial(SessionView.fork_at, at=at, now=time.time())
@@ -244,7 +245,6 @@ class Sessions:
         return await self._annotate(request, pinned_at=time.time() if body.pinned else None)
 
     async def _annotate(self, request: Request, **facts: object) -> bytes:
-        """Store facts of a session. Raises ``AppError`` THREAD_NOT_FOUND."""
         await self._service.threads.put_notes(caller_of(request), _session_id(request), fact_notes(facts))
         return NO_DATA
 
@@ -254,14 +254,6 @@ class Sessions:
 
 def _session_id(request: Request) -> str:
     return str(request.path_params["sessionId"])
-
-
-def index(request: Request) -> int:
-    """Return the index of a message from the path. Raises ``AppError`` THREAD_NOT_FOUND."""
-    text = str(request.path_params["index"])
-    if not (text.isascii() and text.isdigit() and len(text) < 10):  # noqa: PLR2004 - more digits than messages
-        raise AppError(ErrorCode.THREAD_NOT_FOUND, "There is no such message in this session.")
-    return int(text)
 
 
 @contextmanager
@@ -308,7 +300,6 @@ class RobotoOptions(Struct, frozen=True):
 
 
 def register(settings: object) -> HttpRegistration:
-    """Return the registration with these settings."""
     options = read_options(settings, RobotoOptions)
 
     def build(service: Engine, closers: Closers) -> list[BaseRoute]:
@@ -325,7 +316,6 @@ def register(settings: object) -> HttpRegistration:
 
 
 async def _respond(operation: Operation, request: Request) -> Response:
-    """Respond with the ``data`` of an operation."""
     body = b'{"data":%b}' % await operation(request)
     headers = {"Cache-Control": "no-store", "X-Request-Id": caller_of(request).request_id}
     return Response(body, headers=headers, media_type="application/json")

@@ -35,8 +35,8 @@ from agui_container.engine.views import parse_messages
 from agui_container.log_values import format_fields
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadDelta, ThreadKey, ThreadNote, ThreadRecord, ThreadStatus
+from agui_container.protocol.envelope import Batch
 from agui_container.protocol.errors import AppError, clip_message
-from agui_container.protocol.wire.envelope import Batch
 from agui_container.protocols.conversation.approvals import approval_requests
 from agui_container.protocols.conversation.events import (
     RUN_ENDS,
@@ -170,8 +170,6 @@ def failure_of(kind: EventType, event: Event, *, is_own: bool) -> TurnFailure | 
 
 
 class Turns:
-    """The turns of the sessions of one engine."""
-
     def __init__(self, service: Engine) -> None:
         self._service = service
         self._live: dict[ThreadKey, LiveRun] = {}
@@ -223,7 +221,6 @@ class Turns:
         return await offload_if_large(size, build)
 
     def is_active(self, thread: ThreadRecord) -> bool:
-        """Return True while a run of the thread is active."""
         return thread.key in self._live or thread.status is ThreadStatus.AGENT_TURN
 
     # --- runs ---

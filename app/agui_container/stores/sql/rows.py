@@ -38,7 +38,6 @@ THREAD_FACTS = (
 
 
 def thread_record(row: Row[*tuple[object, ...]]) -> ThreadRecord:
-    """Return the record of a row with ``THREAD_FACTS``."""
     return ThreadRecord(
         ThreadKey(row.owner, row.thread_id),
         ThreadStatus(row.status) if row.active_run is None else ThreadStatus.AGENT_TURN,
@@ -55,7 +54,6 @@ def is_thread(key: ThreadKey) -> ColumnElement[bool]:
 
 
 def number_of(key: ThreadKey) -> ScalarSelect[int]:
-    """Return the subquery of a thread's number."""
     return select(THREADS.c.number).where(is_thread(key)).scalar_subquery()
 
 
@@ -82,7 +80,6 @@ IS_OPEN = RUNS.c.ended_at.is_(None)
 
 
 def run_record(row: Row[*tuple[object, ...]]) -> RunRecord:
-    """Return the record of a row with ``RUN_FACTS``."""
     return RunRecord(
         RunKey(row.owner, row.thread_id, row.run_id),
         row.replica,

@@ -49,13 +49,11 @@ class EscapedText(TypeDecorator[str]):
 
 
 def escape_text(value: str) -> str:
-    """Return the string with NUL, lone surrogates and backslashes escaped."""
     value = value.replace("\\", "\\\\").replace("\0", "\\0")
     return value.encode("utf-8", "backslashreplace").decode()
 
 
 def unescape_text(value: str) -> str:
-    """Return the string that ``escape_text`` escaped."""
     return _ESCAPED.sub(_unescape, value) if "\\" in value else value
 
 

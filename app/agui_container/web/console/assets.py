@@ -57,8 +57,6 @@ class SignIn(Struct):
 
 
 class ConsoleOptions(Struct, frozen=True):
-    """Options of the page."""
-
     title: str
     accent: str
     greeting: str = ""

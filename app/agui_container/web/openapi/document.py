@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import partial
 from inspect import Parameter, Signature
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from ag_ui.core import AgentCapabilities, Event, RunAgentInput
 from fastapi import Body, FastAPI, Header, Path, Query
@@ -78,11 +78,8 @@ ANSWERS: Mapping[str, type[BaseModel]] = {
 """Models of the answers of thread routes, by the type of the command."""
 
 COMMANDS: Mapping[str, type[BaseModel]] = {
-    kind.model_fields["type"].default: kind
-    for kind in vars(commands).values()
-    if isinstance(kind, type) and issubclass(kind, BaseModel) and "type" in kind.model_fields
+    kind.model_fields["type"].default: kind for kind in get_args(commands.Command)
 }
-
 
 REFUSAL = {
     "description": "A refusal: one RUN_ERROR with the code of the error.",
