@@ -7,7 +7,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
 from functools import partial
 from typing import Protocol
@@ -45,7 +45,7 @@ ABOUT_IMAGES = re.compile("image|vision|multimodal", re.IGNORECASE)
 class EventTransport(Protocol):
     """Interface of ``transport.Transport``, which is imported by the first call."""
 
-    def events(self, body: bytes) -> AsyncGenerator[Sequence[bytes], None]:
+    def events(self, body: bytes) -> AsyncGenerator[str, None]:
         """Send one request and yield the events of its answer as they arrive."""
 
     async def aclose(self) -> None:
@@ -131,14 +131,13 @@ class OpenAIModel:
 
     async def _call(self, body: bytes, parser: ChatStreamParser) -> AsyncGenerator[Delta, None]:
         transport = await self._get_transport()
-        async with aclosing(transport.events(body)) as batches:
+        async with aclosing(transport.events(body)) as events:
             try:
-                async for batch in batches:
-                    for data in batch:
-                        for delta in parser.feed_data(data):
-                            yield delta
+                async for data in events:
+                    for delta in parser.feed_data(data):
+                        yield delta
                     if parser.is_done:
-                        await _drain(batches)
+                        await _drain(events)
                         break
             except ModelFailure:
                 if not parser.is_complete:
@@ -232,9 +231,9 @@ def secrets_pattern(*secrets: str) -> re.Pattern[str]:
     return re.compile(alternatives or "(?!)", re.IGNORECASE)
 
 
-async def _drain(batches: AsyncGenerator[Sequence[bytes], None]) -> None:
+async def _drain(events: AsyncGenerator[str, None]) -> None:
     """Wait briefly for the end of the response, so that its connection can be reused."""
     with suppress(TimeoutError, ModelFailure):
         async with asyncio.timeout(LINGER):
-            async for _ in batches:
+            async for _ in events:
                 pass

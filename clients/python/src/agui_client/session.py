@@ -299,7 +299,6 @@ class Session(SessionState):
             self._calls = None
 
     async def _ask(self, on_approval: Approver | None, on_interrupt: Answerer | None) -> None:
-        """Ask for answers to the interrupts, one after the other."""
         for interrupt in [*self.interrupts]:
             approval = approval_of(interrupt, self._call(interrupt.tool_call_id or ""))
             try:
@@ -381,7 +380,6 @@ class Session(SessionState):
 
 
 async def _result_of(value: object) -> object:
-    """Return the result of a handler, which may be ``async``."""
     return await value if inspect.isawaitable(value) else value
 
 
