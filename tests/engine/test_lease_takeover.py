@@ -11,7 +11,7 @@ from agui_container.ports import Item
 from agui_container.ports.records import RunKey, RunRecord, ThreadKey
 from agui_container.run.cluster import LEASE_SECONDS
 from tests.engine.doubles import asking, caller, envelopes, eventually, wait_for_event
-from tests.engine.replicas import Replicas, hello, hold_claims, leases_of
+from tests.engine.replicas import Replicas, hello, hold_calls, leases_of
 from tests.engine.test_recorder import RUN, beat, wait_until_stored
 
 
@@ -77,7 +77,7 @@ async def test_a_cancel_in_the_moment_of_a_retry_reaches_the_run_elsewhere(
     here, there = await replicas.start(hello), await replicas.start(hello)
     theirs = await there.admit(asking(), caller())
     await eventually(lambda: there.registry.by_key[RUN].log.watermark == 3)
-    asked, may = hold_claims(monkeypatch, replicas.store)
+    asked, may = hold_calls(monkeypatch, replicas.store, "begin")
     retry, get, looked = asyncio.create_task(here.admit(asking(), caller())), replicas.store.run, list[RunKey]()
 
     async def late(key: RunKey) -> RunRecord | None:

@@ -25,7 +25,7 @@ from agui_container.run.cluster import LEASE_SECONDS, Cluster
 from agui_container.settings import Settings
 from agui_container.threads import LARGE_BYTES
 from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, forever, make_service, wait_for_event
-from tests.engine.replicas import durable_store_of, leases_of, temporary_store
+from tests.engine.replicas import durable_store_of, hold_calls, leases_of, temporary_store
 from tests.replicas.buses.memory_bus import MemoryBus
 
 RUN = RunKey("everybody", "t1", "r1")
@@ -66,20 +66,14 @@ async def wait_until_stored(service: Engine) -> None:
 
 async def test_no_event_is_visible_before_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     service = await open_service(talker)
-    store, may = durable_store_of(service), asyncio.Event()
-    finish = store.finish
-
-    async def later(run: RunKey, replica: str, given: list[Envelope], ending: Ending) -> None:
-        await may.wait()
-        await finish(run, replica, given, ending)
-
-    monkeypatch.setattr(store, "append", later)
-    monkeypatch.setattr(store, "finish", later)
+    store = durable_store_of(service)
+    held = [hold_calls(monkeypatch, store, name) for name in ("append", "finish")]
     reader = await service.admit(asking(), caller())
     await eventually(lambda: reader.run.log.has_ended)
     assert len(reader.run.log) > 0
     assert service.registry.by_key[RUN].log.watermark == 0
-    may.set()
+    for _, may in held:
+        may.set()
     seen = await envelopes(reader)
     assert [envelope.seq for envelope in await store.envelopes(RUN, 0)] == [envelope.seq for envelope in seen]
     await wait_until_stored(service)

@@ -6,7 +6,7 @@ and cancelled at any time.
 | outcome | if | the client reads |
 |---|---|---|
 | join | this process has a run with these ids, and it is open or ``resume`` is absent | that run |
-| continue | ``resume`` answers the known run with these ids | a run under a derived id |
+| continue | ``resume`` has other answers than the ended run with these ids | a run under a derived id |
 | attach | the store has a run with these ids | that run |
 | show | there is none, the input has no new messages, and the thread has some | the thread, as a run |
 | start | otherwise, if the condition holds | the run |
@@ -23,8 +23,11 @@ from msgspec import structs
 from agui_container.conversation.questions import JOURNAL
 from agui_container.engine.finder import RunFinder
 from agui_container.engine.inputs import (
+    ANY_MESSAGES,
+    answers_of,
     check_same_messages,
     fingerprint_of,
+    has_other_answers,
     is_connect,
     merge_in_turn,
     with_derived_run_id,
@@ -97,9 +100,12 @@ class Admission:
         known = self._registry.by_key.get(key)
         if known is None:
             return self._add_run(key, run_input, caller, origin)
-        if run_input.resume and known.log.has_ended and origin.asked is None:
-            return self.register(with_derived_run_id(run_input), caller, structs.replace(origin, asked=known))
+        if known.log.has_ended and has_other_answers(run_input, known.fingerprint):
+            return self._register_answer(run_input, caller, origin)
         return known
+
+    def _register_answer(self, run_input: RunAgentInput, caller: Caller, origin: RunOrigin) -> Run:
+        return self.register(with_derived_run_id(run_input), caller, structs.replace(origin, is_answer=True))
 
     async def admit(self, run: Run) -> bool:
         """Decide what becomes of a run, and begin it. Return True if the store has begun it, also if it has ended."""
@@ -136,22 +142,18 @@ class Admission:
         run would cancel others or wait for others. A retry must do neither.
         """
         run_input, caller, store = run.pending_input, run.ctx.caller, self._cluster.store
-        run.fingerprint = await offload_if_large(run.origin.size, fingerprint_of, run_input.messages)
-        asked = run.origin.asked
-        if asked is not None:
-            if not await self._runs.continues(run_input, asked, caller):
-                return asked
-            run.fingerprint = None
-            return await store.run(run.key)
+        run.fingerprint = answers_of(run_input) + ANY_MESSAGES
+        if not run.origin.is_answer:
+            run.fingerprint = await offload_if_large(run.origin.size, fingerprint_of, run_input)
         may_show = is_connect(run_input)
         if not (may_show or run_input.resume or self._registry.open_queue(run.thread)):
             return None
         known = await store.run(run.key)
         if known is None:
             return await self._show(run, run_input) if may_show else None
-        if not run_input.resume:
-            return known
-        return self.register(with_derived_run_id(run_input), caller, structs.replace(run.origin, asked=known))
+        if not known.is_open and has_other_answers(run_input, known.fingerprint):
+            return self._register_answer(run_input, caller, run.origin)
+        return known
 
     async def _read_instead(self, run: Run, other: Readable | RunRecord) -> None:
         """Have another run read. If this one was cancelled meanwhile, the other one is meant."""

@@ -27,8 +27,6 @@ GREETING = "hello world, "
 
 
 class Say(Struct, frozen=True):
-    """Text, streamed word by word."""
-
     text: str
 
 
@@ -51,8 +49,6 @@ class CallTool(Struct, frozen=True):
 
 
 class Wait(Struct, frozen=True):
-    """A pause without deltas."""
-
     seconds: float
 
 

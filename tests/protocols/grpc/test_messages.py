@@ -17,7 +17,7 @@ from agui_container.protocols.gen import agent_pb2 as roz
 from agui_container.protocols.gen import kontekst_pb2 as kontekst
 from agui_container.protocols.gen.descriptors import Struct
 from agui_container.protocols.grpc import call
-from agui_container.protocols.grpc.messages import decode
+from agui_container.protocols.grpc.call import decode
 from agui_container.protocols.roz.run_inputs import MAX_CONTEXTS, read_message, read_start
 from agui_container.threads import LARGE_BYTES, offload
 from tests.engine.doubles import eventually
@@ -63,7 +63,7 @@ def test_a_document_that_is_too_deep_is_refused() -> None:
 
 def test_lists_of_a_start_and_of_a_message_are_bounded() -> None:
     with pytest.raises(AppError, match="project_context"):
-        read_start(roz.StartSession(project_context=[""] * (MAX_CONTEXTS + 1)))
+        read_start(roz.StartSession(project_context=[""] * (MAX_CONTEXTS + 1)), "", 0)
     blocks = [roz.ContentBlock(text="x")] * (MAX_MESSAGE_PARTS + 1)
     with pytest.raises(AppError, match="context: may have"):
         read_message(roz.UserMessage(context=blocks), 0, "m1", "u1")

@@ -27,7 +27,7 @@ MAX_LOGGED = 2_000
 """Characters of a server's answer that are logged."""
 
 MAX_LOGGED_START = 200
-"""Bytes that are logged of an answer in an unknown format."""
+"""Characters that are logged of an answer in an unknown format."""
 
 _BY_WORD: tuple[tuple[re.Pattern[str], ErrorCode, bool], ...] = (
     (re.compile("rate_limit|ratelimit|too_many|throttl"), ErrorCode.MODEL_THROTTLED, True),
@@ -116,17 +116,13 @@ def _http_status(code: object) -> int | None:
     return number if type(number) is int and MIN_ERROR <= number < _END_OF_ERRORS else None
 
 
-def unreadable_answer(data: bytes) -> ModelFailure:
-    return ModelFailure(ErrorCode.MODEL_ERROR, is_retryable=True, error_body=_start_of(data))
+def unreadable_answer(text: str) -> ModelFailure:
+    return ModelFailure(ErrorCode.MODEL_ERROR, is_retryable=True, error_body=ErrorBody(text=text[:MAX_LOGGED_START]))
 
 
 def web_page(data: bytes) -> ModelFailure:
     """Return the failure of a web page, which comes from a wrong address. Its first bytes are for the log."""
-    return ModelFailure(ErrorCode.MODEL_NOT_FOUND, error_body=_start_of(data))
-
-
-def _start_of(data: bytes) -> ErrorBody:
-    return ErrorBody(text=data[:MAX_LOGGED_START].decode(errors="replace"))
+    return ModelFailure(ErrorCode.MODEL_NOT_FOUND, error_body=ErrorBody(text=data.decode(errors="replace")))
 
 
 def is_error_chunk(chunk: Mapping[str, object]) -> bool:

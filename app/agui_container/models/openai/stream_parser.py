@@ -219,7 +219,7 @@ def _count(reported: Mapping[str, object], name: str) -> int | None:
     return value if type(value) is int and 0 <= value <= MAX_COUNT else None
 
 
-DONE = b"[DONE]"
+DONE = "[DONE]"
 
 _REASONS: Mapping[str, StopReason] = {
     "length": StopReason.LENGTH,
@@ -249,7 +249,7 @@ class ChatStreamParser:
     def is_complete(self) -> bool:
         return self.is_done or self._finish_reason is not None
 
-    def feed_data(self, data: bytes) -> Sequence[Delta]:
+    def feed_data(self, data: str) -> Sequence[Delta]:
         """Raise ``ModelFailure`` for an error."""
         if self.is_done or data == DONE:
             self.is_done = True
@@ -326,9 +326,9 @@ class ChatStreamParser:
             deltas.extend(self._calls.feed(calls))
 
 
-def _parse_chunk(data: bytes) -> Mapping[str, object]:
+def _parse_chunk(data: str) -> Mapping[str, object]:
     """Servers may split a symbol over two chunks as escaped halves. Only the tolerant parser accepts these."""
-    chunk: Mapping[str, object] = json.loads(data) if b"\\ud" in data.lower() else from_json(data)
+    chunk: Mapping[str, object] = json.loads(data) if "\\ud" in data.lower() else from_json(data)
     return chunk
 
 

@@ -22,8 +22,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocols.conversation.events import Failed
 from agui_container.protocols.conversation.loop import ConversationLoop
 from agui_container.protocols.gen import kontekst_pb2 as pb
-from agui_container.protocols.grpc.call import Call, CallAdmission, method
-from agui_container.protocols.grpc.messages import check_id
+from agui_container.protocols.grpc.call import Call, CallAdmission, check_id, method
 from agui_container.protocols.kontekst.options import KontekstOptions
 from agui_container.protocols.kontekst.translator import KontekstTranslator, RunStart
 
@@ -38,8 +37,6 @@ logger = logging.getLogger(__name__)
 
 
 class KontekstService:
-    """``kontekst.AgentService``."""
-
     def __init__(self, service: Engine, admission: CallAdmission, options: KontekstOptions) -> None:
         self._service = service
         self._admission = admission

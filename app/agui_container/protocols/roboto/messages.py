@@ -90,7 +90,6 @@ class MessageRecord(Struct):
     is_sent: bool = False
 
     def json(self) -> JSON:
-        """Return the message as clients get it."""
         return {"role": self.role, "content": self.content, "status": self.status, "created": date_of(self.created)}
 
 
@@ -213,7 +212,6 @@ class _Session:
 
 
 def text_block(text: str) -> JSON:
-    """Return a block of text."""
     return {"content_type": TEXT, "text": text}
 
 

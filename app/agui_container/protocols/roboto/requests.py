@@ -93,7 +93,6 @@ class SentMessage(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The text of all blocks."""
         return "\n".join(block.text for block in self.content)
 
 
@@ -223,7 +222,6 @@ class TurnFailure(Struct, frozen=True):
     message: str
 
     def note(self, message_id: str) -> ThreadNote:
-        """Return the note of a turn that has failed after a message."""
         return ThreadNote(FAILURE, message_id, msgspec.json.encode(self), message_id=message_id)
 
 

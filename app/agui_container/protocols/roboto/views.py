@@ -75,13 +75,10 @@ class Position(Struct, frozen=True):
 
     @property
     def token(self) -> str:
-        """The position as text."""
         return f"{self.count}.{self.chars}.{self.blocks}.{self.prefix}.{self.facts}"
 
 
 class SessionView(Struct, frozen=True):
-    """A session as one client sees it."""
-
     thread: ThreadRecord
     facts: Facts
     status: str
@@ -102,7 +99,6 @@ class SessionView(Struct, frozen=True):
 
     @property
     def position(self) -> Position:
-        """The position after all messages."""
         last = self.messages[-1:]
         facts = [self.status, self.thread.title, self.goal_records, [row.status for row in last]]
         extent = _extent(last[0]) if last else (0, 0)
@@ -136,7 +132,6 @@ class SessionView(Struct, frozen=True):
         return replace(self, messages=messages, goals=goals, status=ACTIVE)
 
     def json(self, *, with_messages: bool = True) -> bytes:
-        """Return the session as JSON."""
         thread, facts = self.thread, self.facts
         shown = self if with_messages else replace(self, messages=())
         record: JSON = {

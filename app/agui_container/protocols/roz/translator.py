@@ -26,9 +26,8 @@ from agui_container.protocols.conversation.pending import Answer, ClientToolCall
 from agui_container.protocols.conversation.translator import Cancellation, Opening, Translator
 from agui_container.protocols.gen import agent_pb2 as pb
 from agui_container.protocols.roz.client_messages import permission_answer, tool_message
-from agui_container.protocols.roz.client_tools import TIMEOUT_MS, ToolsByName
 from agui_container.protocols.roz.options import PermissionRule, rule_for
-from agui_container.protocols.roz.run_inputs import RozTurn
+from agui_container.protocols.roz.run_inputs import TIMEOUT_MS, RozTurn, ToolsByName
 from agui_container.protocols.roz.server_messages import (
     APPROVED_ELSEWHERE,
     CANCELLED,
@@ -69,8 +68,6 @@ FIELD_NAMES = {
 
 
 class RozTranslator(Translator[RozTurn, pb.SessionRequest, pb.SessionResponse]):
-    """Translates one turn."""
-
     field_names = FIELD_NAMES
 
     def __init__(
