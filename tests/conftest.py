@@ -13,8 +13,8 @@ import pytest
 from botocore.loaders import JSONFileLoader  # type: ignore[import-untyped]
 
 from agui_container.engine.engine import Engine
+from agui_container.engine.limits import CapacityLimits, IdentityLimits
 from agui_container.main import build_app, build_service
-from agui_container.run.policy import CapacityLimits, IdentityLimits
 from agui_container.settings import LimitBy, Scope, Settings
 from agui_container.stores import open_store
 from tests import secret_search

@@ -23,6 +23,7 @@ import psycopg
 import pytest
 import redis
 
+from agui_container.stores.sql import database
 from tests.ports import free_port
 from tests.secret_search import search
 
@@ -167,8 +168,12 @@ def postgres_server() -> Iterator[str]:
 
 
 @pytest.fixture
-def postgres_url(postgres_server: str) -> Iterator[str]:
-    """A schema of the test's own, with nothing in it. It goes with the server: removing it would take longer."""
+def postgres_url(postgres_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A schema of the test's own, with nothing in it. It goes with the server: removing it would take longer.
+
+    Stores wait for it as long as for a file, because the server shares a busy machine with the tests.
+    """
+    monkeypatch.setattr(database, "TIMEOUT_SECONDS", database.FILE_SECONDS)
     name = f"test_{uuid4().hex}"
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name}".encode())

@@ -4,7 +4,6 @@ Rule: the verification of tokens is imported only if ``AGUI_AUTH`` requires toke
 """
 
 import logging
-from collections.abc import Awaitable, Callable
 
 from agui_container.log_values import format_fields
 from agui_container.ports import Clock
@@ -16,23 +15,17 @@ from agui_container.web.console.assets import SignIn, SignInEndpoints
 logger = logging.getLogger(__name__)
 
 
-def build_authentication(
-    settings: Settings, clock: Clock, closers: list[Callable[[], Awaitable[None]]]
-) -> CallerAuthentication:
-    """Resources to close are added to ``closers``. Raises ``SettingsError``."""
+def build_authentication(settings: Settings, clock: Clock) -> CallerAuthentication:
     check_auth(settings)
     if settings.auth is Auth.NONE:
         return NO_AUTHENTICATION
-    authenticator = build_authenticator(settings, clock, closers)
+    authenticator = build_authenticator(settings, clock)
     issuer = settings.auth_discovery_url.partition("/.well-known/")[0]
     resource = ProtectedResource(settings.auth_resource.rstrip("/"), issuer, settings.auth_allowed_scopes)
     return CallerAuthentication(authenticator, resource)
 
 
-def build_authenticator(
-    settings: Settings, clock: Clock, closers: list[Callable[[], Awaitable[None]]]
-) -> Authenticator:
-    """Return the verifier of tokens. Resources to close are added to ``closers``. Raises ``SettingsError``."""
+def build_authenticator(settings: Settings, clock: Clock) -> Authenticator:
     check_extra("AGUI_AUTH=jwt", "jwt")
     from agui_container.auth.claim_rules import TokenRules, parse_claim_rules  # noqa: PLC0415 - only if it is on
     from agui_container.auth.jwt_authenticator import JwtAuthenticator  # noqa: PLC0415
@@ -44,9 +37,7 @@ def build_authenticator(
     rules = TokenRules(
         settings.auth_allowed_audience, settings.auth_allowed_clients, settings.auth_allowed_scopes, claims
     )
-    authenticator = JwtAuthenticator(settings.auth_discovery_url, rules, clock)
-    closers.append(authenticator.aclose)
-    return authenticator
+    return JwtAuthenticator(settings.auth_discovery_url, rules, clock)
 
 
 def build_sign_in(settings: Settings) -> SignIn | None:

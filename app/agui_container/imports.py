@@ -60,12 +60,7 @@ def _module(name: str) -> object:
 
 
 def lazy_attributes(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """Make a ``__getattr__`` (PEP 562) that imports a public name when it is first used.
-
-    Args:
-        package: the name of the package that shows the names.
-        homes: the module of each name, relative to ``agui_container``.
-    """
+    """Make a ``__getattr__`` (PEP 562) that imports a public name from its home when it is first used."""
 
     def get_attribute(name: str) -> object:
         if name not in homes:

@@ -29,6 +29,7 @@ from agui_container.agents.as_agent import capabilities_of, only_answers, thread
 from agui_container.agents.by_name import namer_of
 from agui_container.auth_factory import build_authentication, build_sign_in
 from agui_container.engine.engine import CLOSE_SECONDS, Engine, close_all
+from agui_container.engine.limits import IdentityLimits, OnDisconnect, Policy
 from agui_container.imports import missing_module
 from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Clock
@@ -44,7 +45,7 @@ from agui_container.protocols.kontekst import registration as kontekst
 from agui_container.protocols.roz import registration as roz
 from agui_container.replicas.buses import open_bus
 from agui_container.run.cluster import Cluster
-from agui_container.run.policy import IdentityLimits, OnBusy, OnDisconnect, Policy
+from agui_container.run.policy import OnBusy
 from agui_container.settings import (
     Auth,
     LimitBy,
@@ -150,7 +151,7 @@ def build_app(settings: Settings, service: Engine | None = None) -> FastAPI:
     """Build the application. Without ``service`` its engine is built here. Raises as ``create_app``."""
     service = service or build_service(settings)
     closers: Closers = []
-    authentication = build_authentication(settings, service.clock, closers)
+    authentication = build_authentication(settings, service.clock)
     http2 = hand_over(service, settings, authentication) if settings.grpc else None
 
     @asynccontextmanager

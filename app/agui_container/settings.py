@@ -337,7 +337,6 @@ def check_assistant_settings(settings: Settings, *, takes_tools: bool) -> None:
 
 
 def check_upstream_settings(settings: Settings) -> None:
-    """Raise ``SettingsError`` for a setting of upstream agents without effect."""
     check_effect(settings, UPSTREAM_SETTINGS, "is for agents behind a URL or an ASGI application, and there is none")
 
 

@@ -5,8 +5,13 @@ from ag_ui import core as ag
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agui_container.assistant.context_window.tokens import (
+    MEDIA_TOKENS,
+    CountedMessage,
+    MessageTokenCounter,
+    estimate_tokens,
+)
 from agui_container.assistant.context_window.window import counter_for
-from agui_container.conversation.tokens import MEDIA_TOKENS, CountedMessage, MessageTokenCounter, estimate_tokens
 from agui_container.models.offline import OfflineModel
 
 WORDS = MessageTokenCounter(lambda text: len(text.split()), per_message=0)

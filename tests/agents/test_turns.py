@@ -14,8 +14,7 @@ from tests.agents.turns import (
     Client,
     answer_all,
     answer_in_two_places,
-    expected_effects,
-    expected_questions,
+    check,
 )
 from tests.agents.turns_of_models import CALLS, assistant, command
 
@@ -37,12 +36,6 @@ def turns_of(kind: str) -> Iterator[tuple[str, Sequence[str], object, str]]:
     else:
         is_gathered = kind == "assistant at once"
         yield from ((name, steps, ASSISTANT, command(steps, is_gathered=is_gathered)) for name, steps in CALLS.items())
-
-
-def check(case: object, client: Client, steps: Sequence[str], way: str) -> None:
-    assert (case, client.outcome) == (case, "success")
-    assert (case, sorted(EFFECTS)) == (case, expected_effects(steps, way))
-    assert (case, len(client.questions)) == (case, expected_questions(steps))
 
 
 DURABLE = [

@@ -18,6 +18,7 @@ from ag_ui.core import Tool as ToolSpec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agui_container.assistant.context_window.tokens import CountedMessage, MessageTokenCounter
 from agui_container.assistant.context_window.window import (
     MAX_LISTED_MESSAGES,
     SNAPSHOT,
@@ -28,7 +29,6 @@ from agui_container.assistant.context_window.window import (
     run_start,
 )
 from agui_container.assistant.history import trusted_conversation
-from agui_container.conversation.tokens import CountedMessage, MessageTokenCounter
 from agui_container.ports import Item, Prompt
 from agui_container.ports.notices import CONTEXT_COMPACTED
 from tests.agents.doubles import ScriptedModel

@@ -91,13 +91,17 @@ ORDERS: dict[str, tuple[Step, ...]] = {
 }
 
 
+def answer_to(at: int, input: RunAgentInput) -> str:
+    answers = {entry.interrupt_id: entry for entry in input.resume or ()}
+    id_ = f"question-{at}"
+    if id_ not in answers:
+        raise RunInterrupted([Interrupt(id=id_, reason="choice", message="Which one?")])
+    return str(answers[id_].payload)
+
+
 async def take(step: Step, at: int, input: RunAgentInput, ctx: RunContext) -> str:
     if step == "ask":
-        answers = {entry.interrupt_id: entry for entry in input.resume or ()}
-        id_ = f"question-{at}"
-        if id_ not in answers:
-            raise RunInterrupted([Interrupt(id=id_, reason="choice", message="Which one?")])
-        return str(answers[id_].payload)
+        return answer_to(at, input)
     name, amount = step.split()
     try:
         return str(await ctx.call_tool(name, {"amount": int(amount)}))
@@ -129,16 +133,13 @@ def in_a_thread(steps: Sequence[Step]) -> Callable[[RunAgentInput, RunContext], 
 
 
 def taken_in_thread(step: Step, at: int, input: RunAgentInput, ctx: RunContext) -> str:
-    if step != "ask":
-        name, amount = step.split()
-        try:
-            return str(ctx.call_tool(name, {"amount": int(amount)}).result())
-        except ToolError as error:
-            return f"({error})"
-    answers = {entry.interrupt_id: entry for entry in input.resume or ()}
-    if f"question-{at}" not in answers:
-        raise RunInterrupted([Interrupt(id=f"question-{at}", reason="choice", message="Which one?")])
-    return str(answers[f"question-{at}"].payload)
+    if step == "ask":
+        return answer_to(at, input)
+    name, amount = step.split()
+    try:
+        return str(ctx.call_tool(name, {"amount": int(amount)}).result())
+    except ToolError as error:
+        return f"({error})"
 
 
 def in_a_group(steps: Sequence[Step]) -> Callable[[RunAgentInput, RunContext], AsyncIterator[Item]]:
@@ -323,3 +324,9 @@ def expected_effects(steps: Sequence[Step], way: str) -> list[str]:
 
 def expected_questions(steps: Sequence[Step]) -> int:
     return sum(not step.startswith("look") for step in steps)
+
+
+def check(case: object, client: Client, steps: Sequence[Step], way: str) -> None:
+    assert (case, client.outcome) == (case, "success")
+    assert (case, sorted(EFFECTS)) == (case, expected_effects(steps, way))
+    assert (case, len(client.questions)) == (case, expected_questions(steps))

@@ -7,7 +7,6 @@ from hashlib import sha256
 from ag_ui.core import RunAgentInput
 
 from agui_container import RunContext
-from tests.secret_search import planted
 
 
 async def principal_agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[str]:
@@ -37,23 +36,3 @@ async def secretive_agent(run_input: RunAgentInput, ctx: RunContext) -> AsyncIte
     yield digest(ctx.caller.headers)
     if "fail" in str(run_input.messages[-1]):
         raise ValueError(f"failed for {ctx.caller}")
-
-
-AGENTCORE_HEADERS = {
-    "x-amzn-bedrock-agentcore-runtime-session-id": "s" * 40,
-    "workloadaccesstoken": planted("older-token"),
-    "x-amz-bedrock-agentcore-identity-wat": planted("newer-token"),
-    "oauth2callbackurl": f"https://callback.example/{planted('callback')}",
-    "x-amzn-trace-id": "Root=1-5f84c7a1-000000000000000000000000",
-    "traceparent": f"00-{'a' * 32}-{'b' * 16}-01",
-    "tracestate": "vendor=1",
-    "baggage": "a=b",
-}
-
-
-async def header_agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[str]:
-    """Check the context. A failed check is a failed run."""
-    assert {name: ctx.caller.headers.get(name) for name in AGENTCORE_HEADERS} == AGENTCORE_HEADERS
-    assert ctx.caller.session_id == "s" * 40
-    assert ctx.workload_token == AGENTCORE_HEADERS["x-amz-bedrock-agentcore-identity-wat"]
-    yield "They are there."

@@ -56,16 +56,6 @@ async def test_a_known_key_is_taken_for_a_day_while_the_issuer_is_gone(guarded: 
     check(await guarded.ask("sse", token), "sse", "AUTH_UNAVAILABLE", UNAVAILABLE)
 
 
-async def test_a_withdrawn_key_is_refused_after_hours_without_a_token(guarded: Guarded, transport: str) -> None:
-    token = guarded.token(exp=int(START) + MAX_AGE_SECONDS)
-    check(await guarded.ask(transport, token), transport, "", SERVED)
-    guarded.issuer.rotate()
-    guarded.clock.advance(MAX_AGE_SECONDS - 3600)
-    for reply in await asyncio.gather(*(guarded.ask(transport, token) for _ in range(3))):
-        check(reply, transport, "UNAUTHORIZED", UNAUTHORIZED)
-    assert guarded.issuer.asked.count("/keys") == 2
-
-
 async def test_a_slow_issuer_is_a_clear_error_and_known_keys_go_on(
     guarded: Guarded, transport: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,8 +6,6 @@ import httpx
 import pytest
 
 from agui_core.commands import COMMANDS
-from tests.auth.agents import AGENTCORE_HEADERS
-from tests.auth.clients import ASK
 from tests.auth.conftest import Guard, Guarded, authorization
 from tests.auth.test_open_paths import OPEN, address, requests_to
 from tests.behaviour.client import Refused
@@ -160,10 +158,3 @@ async def test_an_agent_is_told_the_principal(guard: Guard) -> None:
     async with http_client(guarded.url, authorization(guarded.token("carol", tenant="t7"))) as http:
         answer = await http.post("/invocations", json=ask())
     assert f'"delta":"{guarded.issuer.url} carol t7"' in answer.text
-
-
-async def test_the_headers_of_agentcore_reach_the_agent(guard: Guard, transport: str) -> None:
-    guarded = await guard(agent="tests.auth.agents:header_agent")
-    headers = {**authorization(guarded.token()), **AGENTCORE_HEADERS}
-    reply = await ASK[transport](guarded.url, headers)
-    assert (reply.code, reply.message) == ("", "")

@@ -16,16 +16,17 @@ from agui_container.main import build_app
 from agui_container.models.offline import NAME
 from agui_container.ports import Clock
 from agui_container.settings import Settings
-from tests.behaviour.approval_tools import POLICY, TOOLS
+from tests.behaviour.approval_tools import PAID, POLICY, TOOLS
 from tests.behaviour.conversations import ClientThread
 from tests.behaviour.dialogues import AguiDialogue, Dialogue
 from tests.behaviour.over_grpc import GRPC_PROTOCOLS, dialogue_over
 from tests.behaviour.over_sse import OverSse
 from tests.behaviour.over_ws import OverWs
-from tests.behaviour.server import serving
+from tests.behaviour.server import port_of, serving
 from tests.conftest import Connect
 from tests.engine.doubles import FakeClock, make_service
 from tests.models.watched_model import WatchedModel
+from tests.protocols.grpc.client import GrpcClient
 
 
 class ConnectModel(Protocol):
@@ -81,6 +82,13 @@ class Site:
         self.stack.push_async_callback(made.close)
         return made
 
+    async def begun(self, thread: str = "t1", **headers: str) -> Dialogue:
+        """A client that has said hi and has the first text of the reply."""
+        dialogue = self.dialogue(thread, **headers)
+        await dialogue.begin("hi")
+        await dialogue.first_text()
+        return dialogue
+
     def over_sse(self) -> OverSse:
         """A client that looks at the same threads over HTTP."""
         client = OverSse(self.service, self.clock, self.url)
@@ -92,9 +100,8 @@ class Site:
             made = (OverSse if self.protocol == "sse" else OverWs)(self.service, self.clock, self.url, headers)
             self.stack.push_async_callback(made.close)
             return AguiDialogue(made, thread)
-        channel = Channel("127.0.0.1", int(self.url.rpartition(":")[2]))
-        self.stack.callback(channel.close)
-        return dialogue_over(self.protocol, channel, thread, headers, self.service)
+        client = GrpcClient(Channel("127.0.0.1", port_of(self.url)), self.stack, headers)
+        return dialogue_over(self.protocol, client, thread, self.service)
 
 
 class ServeOver(Protocol):
@@ -115,6 +122,7 @@ class ServeOver(Protocol):
 @pytest.fixture(params=PROTOCOLS)
 async def serve_over(request: pytest.FixtureRequest) -> AsyncIterator[ServeOver]:
     """One test body over every protocol. A test that only some of them can say names those as parameters."""
+    PAID.clear()
     async with AsyncExitStack() as stack:
 
         async def serve_over(

@@ -6,9 +6,9 @@ from typing import Self
 
 from agui_container.engine.engine import Engine
 from agui_container.ports import Caller, session_label
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import CommandRequest, RunRequest, parse
-from agui_container.protocol.wire.envelope import Envelope
 from agui_container.run.subscription import Subscription
 from agui_container.web.caller_middleware import SESSION_HEADER
 from agui_container.web.requests import answer_command

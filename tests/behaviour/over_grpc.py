@@ -4,83 +4,41 @@ import asyncio
 import contextlib
 import json
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
-from grpclib.client import Channel, StreamStreamMethod
-from grpclib.client import Stream as ClientStream
-from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
+from grpclib.client import Channel
+from grpclib.exceptions import GRPCError
 
 from agui_container.engine.engine import Engine
 from agui_container.protocols.gen import agent_pb2 as roz
 from agui_container.protocols.gen import kontekst_pb2 as kontekst
 from tests.behaviour.dialogues import APPROVE, ASKS, CALLS, CANCELLED, ERROR, SUCCESS, Dialogue, PendingCall, Reply
-from tests.engine.doubles import WAIT, Json
+from tests.engine.doubles import Json
+from tests.protocols.grpc.client import RUN, GrpcCall, GrpcClient, RozSession, Run
 
 In = TypeVar("In", bound=Message)
 Out = TypeVar("Out", bound=Message)
 
 
-class ClientCall(Generic[Out, In]):
-    def __init__(self, method: StreamStreamMethod[Out, In], metadata: Mapping[str, str]) -> None:
-        self._stack = contextlib.AsyncExitStack()
-        self._stream: ClientStream[Out, In] = method.open(metadata=dict(metadata))
-        self._is_open = False
-
-    async def send(self, message: Out) -> None:
-        """Send a message. The first one begins the call."""
-        if not self._is_open:
-            await self._stack.enter_async_context(self._stream)
-            self._is_open = True
-        await self._stream.send_message(message)
-
-    async def end(self) -> None:
-        await self._stream.end()
-
-    async def receive(self) -> In | None:
-        """Return the next message, or None at the end. Raises ``GRPCError`` for a call that failed."""
-        async with asyncio.timeout(WAIT):
-            try:
-                message = await self._stream.recv_message()
-                if message is None:
-                    self._is_open = False
-                    await self._stream.recv_trailing_metadata()
-            except StreamTerminatedError:  # a server that has answered resets a stream on which the client still sends
-                self._stream._maybe_raise()  # noqa: SLF001 - grpclib has the status, and no public call that raises it
-                raise
-            return message
-
-    @property
-    def code(self) -> str | None:
-        raw = self._stream._stream  # noqa: SLF001 - grpclib keeps the trailers of a reset stream nowhere else
-        return dict(raw.trailers or raw.headers or ()).get("agui-code")
-
-    async def close(self) -> None:
-        if self._is_open:
-            with contextlib.suppress(StreamTerminatedError):
-                await self._stream.cancel()
-        with contextlib.suppress(GRPCError, ProtocolError, StreamTerminatedError):
-            await self._stack.aclose()
-
-
 class GrpcDialogue(Dialogue, Generic[Out, In]):
-    def __init__(
-        self, service: Engine | None, thread: str, method: StreamStreamMethod[Out, In], metadata: Mapping[str, str]
-    ) -> None:
+    def __init__(self, service: Engine | None, thread: str, client: GrpcClient) -> None:
         super().__init__(service, thread)
-        self.metadata = metadata
-        self._method = method
-        self._call: ClientCall[Out, In] | None = None
+        self._client = client
+        self._call: GrpcCall[Out, In] | None = None
         self._reply = Reply()
 
     @property
-    def call(self) -> ClientCall[Out, In]:
+    def call(self) -> GrpcCall[Out, In]:
         if self._call is None:
-            self._call = ClientCall(self._method, self.metadata)
+            self._call = self.open()
         return self._call
+
+    @abstractmethod
+    def open(self) -> GrpcCall[Out, In]:
+        """Open the call, which begins with its first message."""
 
     async def first_text(self) -> None:
         while not any(self._reply.texts):
@@ -127,28 +85,26 @@ class GrpcDialogue(Dialogue, Generic[Out, In]):
 class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
     """A session of roz, of release 1.0 where it ``reads_events``. The first message begins it."""
 
-    def __init__(
-        self, service: Engine | None, thread: str, channel: Channel, headers: Mapping[str, str], *, reads_events: bool
-    ) -> None:
-        method = StreamStreamMethod(
-            channel, "/roz.v1.AgentService/StreamSession", roz.SessionRequest, roz.SessionResponse
-        )
-        super().__init__(service, thread, method, {**headers, "agui-thread-id": thread})
+    def __init__(self, service: Engine | None, thread: str, client: GrpcClient, *, reads_events: bool) -> None:
+        super().__init__(service, thread, client)
         self._reads_events = reads_events
         self._requested: set[str] = set()
         self._approval = ""
         """Id of a call that waits for an approval, until the presence tells its name."""
 
+    def open(self) -> RozSession:
+        return self._client.new_session(self.thread)
+
     async def begin(self, said: str, *, tools: Sequence[Json] = ()) -> None:
         if self._call is None:
-            await self.call.send(roz.SessionRequest(start=roz.StartSession(model=self.model)))
+            await self.call.send(start=roz.StartSession(model=self.model))
             await self.skip_open_calls()
         schemas = [schema(tool) for tool in tools]
-        await self.call.send(roz.SessionRequest(user_message=roz.UserMessage(content=said, tools=schemas)))
+        await self.call.send(user_message=roz.UserMessage(content=said, tools=schemas))
 
     async def skip_open_calls(self) -> None:
         """Read what a session is told of calls that wait on its thread, before its first turn."""
-        await self.call.send(roz.SessionRequest(ping=roz.Ping()))
+        await self.call.send(ping=roz.Ping())
         while (message := await self.call.receive()) is not None and not message.HasField("pong"):
             pass
 
@@ -197,26 +153,26 @@ class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
     async def decide(self, *decisions: str, reason: str = "") -> Reply:
         for asked, it in zip(self._asked, decisions, strict=True):
             answer = roz.PermissionDecision(tool_call_id=asked.call_id, approved=it == APPROVE)
-            await self.call.send(roz.SessionRequest(permission_decision=answer))
+            await self.call.send(permission_decision=answer)
         return await self.reply()
 
     async def give_result(self, result: str) -> Reply:
         (asked,) = self._asked
         given = roz.ToolResult(tool_call_id=asked.call_id, success=True, result=result)
-        await self.call.send(roz.SessionRequest(tool_result=given))
+        await self.call.send(tool_result=given)
         return await self.reply()
 
     async def approve_and_give(self, result: str) -> Reply:
         (paid,) = [asked.call_id for asked in self._asked if asked.call_id not in self._requested]
         approved = roz.PermissionDecision(tool_call_id=paid, approved=True)
-        await self.call.send(roz.SessionRequest(permission_decision=approved))
+        await self.call.send(permission_decision=approved)
         (call,) = self._requested
         given = roz.ToolResult(tool_call_id=call, success=True, result=result)
-        await self.call.send(roz.SessionRequest(tool_result=given))
+        await self.call.send(tool_result=given)
         return await self.reply()
 
     async def cancel(self) -> None:
-        await self.call.send(roz.SessionRequest(cancel_turn=roz.CancelTurn()))
+        await self.call.send(cancel_turn=roz.CancelTurn())
 
 
 END = {"end_turn": SUCCESS, "cancelled": CANCELLED, "error": ERROR}
@@ -229,15 +185,14 @@ def schema(tool: Json) -> roz.ToolSchema:
 
 
 class KontekstDialogue(GrpcDialogue[kontekst.RunCommand, kontekst.RunEvent]):
-    def __init__(self, service: Engine | None, thread: str, channel: Channel, headers: Mapping[str, str]) -> None:
-        method = StreamStreamMethod(channel, "/kontekst.AgentService/Run", kontekst.RunCommand, kontekst.RunEvent)
-        super().__init__(service, thread, method, headers)
+    def open(self) -> Run:
+        return self._client.open(RUN, kontekst.RunCommand, kontekst.RunEvent)
 
     async def begin(self, said: str, *, tools: Sequence[Json] = ()) -> None:
         assert not tools, "kontekst has no tools of the client"
         await self.close()
         start = kontekst.StartRunCommand(prompt=said, session_id=self.thread)
-        await self.call.send(kontekst.RunCommand(start=start))
+        await self.call.send(start=start)
 
     def take(self, message: kontekst.RunEvent, reply: Reply) -> None:
         match kind := message.WhichOneof("event"):
@@ -258,7 +213,7 @@ class KontekstDialogue(GrpcDialogue[kontekst.RunCommand, kontekst.RunEvent]):
             approve = kontekst.ApproveToolCommand(call_id=asked.call_id)
             deny = kontekst.DenyToolCommand(call_id=asked.call_id, reason=reason)
             command = {"approve_tool": approve} if it == APPROVE else {"deny_tool": deny}
-            await self.call.send(kontekst.RunCommand(**command))
+            await self.call.send(**command)
         return await self.reply()
 
     async def give_result(self, result: str) -> Reply:
@@ -268,7 +223,7 @@ class KontekstDialogue(GrpcDialogue[kontekst.RunCommand, kontekst.RunEvent]):
         raise NotImplementedError("kontekst has no tools of the client")
 
     async def cancel(self) -> None:
-        await self.call.send(kontekst.RunCommand(cancel=kontekst.CancelRunCommand()))
+        await self.call.send(cancel=kontekst.CancelRunCommand())
 
 
 # --- each protocol ----------------------------------------------------------------------------------------------------
@@ -276,25 +231,15 @@ class KontekstDialogue(GrpcDialogue[kontekst.RunCommand, kontekst.RunEvent]):
 GRPC_PROTOCOLS = ("roz-0.2", "roz-1.0", "kontekst")
 
 
-def dialogue_over(
-    protocol: str,
-    channel: Channel,
-    thread: str,
-    headers: Mapping[str, str] = MappingProxyType({}),
-    service: Engine | None = None,
-) -> Dialogue:
+def dialogue_over(protocol: str, client: GrpcClient, thread: str, service: Engine | None = None) -> Dialogue:
     if protocol == "kontekst":
-        return KontekstDialogue(service, thread, channel, headers)
-    return RozDialogue(service, thread, channel, headers, reads_events=protocol == "roz-1.0")
+        return KontekstDialogue(service, thread, client)
+    return RozDialogue(service, thread, client, reads_events=protocol == "roz-1.0")
 
 
 def open_dialogue(protocol: str, port: int, thread: str, closing: contextlib.AsyncExitStack) -> Dialogue:
     """A client of a server in another process, on a connection of its own, which ends with ``closing``."""
-    channel = Channel("127.0.0.1", port)
-    closing.callback(channel.close)
-    dialogue = dialogue_over(protocol, channel, thread)
-    closing.push_async_callback(dialogue.close)
-    return dialogue
+    return dialogue_over(protocol, GrpcClient(Channel("127.0.0.1", port), closing), thread)
 
 
 async def begin_dialogues(port: int, said: str, closing: contextlib.AsyncExitStack) -> list[Dialogue]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agui_container.run.policy import CapacityLimits
+from agui_container.engine.limits import CapacityLimits
 from tests.behaviour.client import Client, Refused, begin_run, outcome
 from tests.behaviour.test_threads import wait_for_thread
 from tests.conftest import Connect

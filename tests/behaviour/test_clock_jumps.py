@@ -74,16 +74,11 @@ async def test_a_clock_that_jumps_by_hours_ends_no_run_and_is_seen_by_no_reader(
     site = await serve_over(agent, SystemClock(), store=url, run_timeout=TIMEOUT)
     async with AsyncExitStack() as stack:
         replica = await open_replica(stack, agent, url)
-        dialogues = [site.dialogue(), site.dialogue("t2")]
-        for dialogue in dialogues:
-            await dialogue.begin("hi")
-            await dialogue.first_text()
+        dialogues = [await site.begun(), await site.begun("t2")]
         elsewhere = await begin_run(replica, thread="t-elsewhere")
         jump(monkeypatch, seconds)
         await wait_for_renewal(site.service, replica.service)
-        dialogues.append(site.dialogue("t3"))
-        await dialogues[-1].begin("hi")
-        await dialogues[-1].first_text()
+        dialogues.append(await site.begun("t3"))
         keys = list(site.service.registry.by_key)
         async with http_client(site.url) as http:
             runs, ping = (await http.get("/runs")).json()["runs"], (await http.get("/ping")).json()

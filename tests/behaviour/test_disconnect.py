@@ -1,34 +1,16 @@
 """Runs whose last reader has disconnected."""
 
-import asyncio
-
 import pytest
 
 from tests.behaviour.client import Client, begin_run, outcome, types
 from tests.conftest import Connect
-from tests.engine.doubles import WAIT, ask, caller, eventually, wait_for_event
+from tests.engine.doubles import ask, caller, eventually, wait_for_event
 from tests.waiting_agent import WaitingAgent
 
 
 async def status(client: Client, run: str = "r1") -> object:
     """Return the status of a run without becoming its reader."""
     return (await client.service.runs.find(caller(), "t1", run))["status"]
-
-
-@pytest.mark.durable
-@pytest.mark.wire
-async def test_a_run_may_go_on_without_readers(connect: Connect) -> None:
-    agent = WaitingAgent()
-    client = await connect(agent, on_disconnect="continue")
-    await (await begin_run(client)).leave()
-    client.clock.advance(3_000)
-    assert await status(client) == "running"
-    agent.may_end.set()
-    async with asyncio.timeout(WAIT):
-        while await status(client) == "running":  # noqa: ASYNC110 - what it waits for has no event
-            await asyncio.sleep(0)
-    assert await status(client) == "finished"
-    assert outcome(await (await client.attach("t1", "r1")).rest()) == "success"
 
 
 @pytest.mark.wire

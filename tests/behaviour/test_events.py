@@ -3,7 +3,6 @@
 import json
 from collections import defaultdict
 from collections.abc import AsyncIterator
-from typing import cast
 
 import pytest
 from ag_ui.core import (
@@ -19,7 +18,7 @@ from agui_container.ports import Item, MessageText, RunContext
 from agui_container.protocol.encoder import encode
 from tests.behaviour.client import types
 from tests.conftest import Connect
-from tests.engine.doubles import agent_of, ask
+from tests.engine.doubles import ask
 from tests.protocol.samples import CHUNKS, ERROR, FINISHED, INNER, SAMPLES, STARTED
 
 EXPANDED = [
@@ -83,14 +82,3 @@ async def test_text_by_its_messages_id_is_that_messages_whatever_else_is_said(co
         if event["type"] == "TEXT_MESSAGE_CONTENT":
             said[event["messageId"]] += event["delta"]
     assert said == {"own": "abcd" + "f" * 12_000, "progress": "50%", "other": "e"}
-
-
-@pytest.mark.parametrize("bad", [MessageText("m2", "a"), MessageText("m1", cast("str", 1))])
-async def test_text_of_no_open_message_or_that_is_no_text_is_the_agents_error(
-    connect: Connect, bad: MessageText
-) -> None:
-    events = await (
-        await connect(agent_of(TextMessageStartEvent(message_id="m1", role="assistant"), MessageText("m1", "a"), bad))
-    ).run(ask())
-    assert types(events)[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
-    assert events[-1]["code"] == "AGENT_ERROR"

@@ -14,6 +14,7 @@ from tests.behaviour.client import text
 from tests.behaviour.conftest import PROTOCOLS, ServeOver
 from tests.behaviour.conversations import PAINT, answer
 from tests.behaviour.dialogues import APPROVE, ASKS, CALLS, CANCELLED, DENY, ERROR, SUCCESS, Dialogue, Reply
+from tests.behaviour.test_threads import send_command
 from tests.engine.doubles import WAIT, Json, agent_of, wait_for_event
 from tests.models.watched_model import WatchedModel
 from tests.waiting_agent import WaitingAgent
@@ -79,9 +80,7 @@ async def test_the_message_of_an_agents_error_reaches_the_client(serve_over: Ser
 
 async def test_a_cancelled_turn_ends_at_once_and_the_thread_is_free(serve_over: ServeOver) -> None:
     agent = WaitingAgent(rest=" there")
-    dialogue = (await serve_over(agent)).dialogue()
-    await dialogue.begin("hi")
-    await dialogue.first_text()
+    dialogue = await (await serve_over(agent)).begun()
     await dialogue.cancel()
     reply = await dialogue.reply()
     assert reply.end == CANCELLED
@@ -93,9 +92,7 @@ async def test_a_cancelled_turn_ends_at_once_and_the_thread_is_free(serve_over: 
 async def test_a_second_client_of_a_busy_thread_is_refused_and_harms_nothing(serve_over: ServeOver) -> None:
     agent = WaitingAgent(rest=" there")
     site = await serve_over(agent)
-    first, second = site.dialogue(), site.dialogue()
-    await first.begin("hi")
-    await first.first_text()
+    first, second = await site.begun(), site.dialogue()
     refused = await second.say("hello")
     assert refused.end == ERROR
     assert refused.code in {"THREAD_BUSY", None}
@@ -107,19 +104,14 @@ async def test_a_second_client_of_a_busy_thread_is_refused_and_harms_nothing(ser
 async def test_two_sessions_have_a_thread_of_the_same_id_each(serve_over: ServeOver) -> None:
     agent = WaitingAgent(rest=" there")
     site = await serve_over(agent)
-    one, two = site.dialogue(**{SESSION: "a" * 33}), site.dialogue(**{SESSION: "b" * 33})
-    for dialogue in (one, two):
-        await dialogue.begin("hi")
-        await dialogue.first_text()
+    dialogues = [await site.begun(**{SESSION: name * 33}) for name in "ab"]
     agent.may_end.set()
-    assert [(await dialogue.reply()).end for dialogue in (one, two)] == [SUCCESS, SUCCESS]
+    assert [(await dialogue.reply()).end for dialogue in dialogues] == [SUCCESS, SUCCESS]
 
 
 async def test_a_run_may_end_with_its_last_reader(serve_over: ServeOver) -> None:
     agent = WaitingAgent(rest=" there")
-    dialogue = (await serve_over(agent, on_disconnect="cancel")).dialogue()
-    await dialogue.begin("hi")
-    await dialogue.first_text()
+    dialogue = await (await serve_over(agent, on_disconnect="cancel")).begun()
     await dialogue.leave()
     await wait_for_event(agent.cut_off)
 
@@ -127,9 +119,7 @@ async def test_a_run_may_end_with_its_last_reader(serve_over: ServeOver) -> None
 async def test_a_run_may_go_on_without_readers_and_is_read_over_http(serve_over: ServeOver) -> None:
     agent = WaitingAgent(rest=" there")
     site = await serve_over(agent, on_disconnect="continue")
-    dialogue = site.dialogue()
-    await dialogue.begin("hi")
-    await dialogue.first_text()
+    dialogue = await site.begun()
     await dialogue.leave()
     reader = await site.over_sse().attach("t1", None)
     agent.may_end.set()
@@ -138,10 +128,8 @@ async def test_a_run_may_go_on_without_readers_and_is_read_over_http(serve_over:
 
 
 async def test_a_run_that_takes_too_long_is_ended(serve_over: ServeOver) -> None:
-    site = await serve_over(WaitingAgent(rest=" there"), run_timeout=60)
-    dialogue = site.dialogue()
-    await dialogue.begin("hi")
-    await dialogue.first_text()
+    site = await serve_over(WaitingAgent(), run_timeout=60)
+    dialogue = await site.begun()
     site.clock.advance(60)
     reply = await dialogue.reply()
     assert reply.end == ERROR
@@ -150,10 +138,8 @@ async def test_a_run_that_takes_too_long_is_ended(serve_over: ServeOver) -> None
 
 
 async def test_a_drain_ends_what_is_open_and_refuses_what_comes(serve_over: ServeOver) -> None:
-    site = await serve_over(WaitingAgent(rest=" there"))
-    dialogue = site.dialogue()
-    await dialogue.begin("hi")
-    await dialogue.first_text()
+    site = await serve_over(WaitingAgent())
+    dialogue = await site.begun()
     await site.service.drain(0)
     replies = [await dialogue.reply(), await dialogue.say("hi")]
     for reply in replies:
@@ -165,9 +151,7 @@ async def test_a_drain_ends_what_is_open_and_refuses_what_comes(serve_over: Serv
 async def test_a_message_that_is_too_large_is_refused_and_harms_nobody(serve_over: ServeOver) -> None:
     agent = WaitingAgent(rest=" there")
     site = await serve_over(agent, max_body_bytes=20_000)
-    other = site.dialogue("other")
-    await other.begin("hi")
-    await other.first_text()
+    other = await site.begun("other")
     reply = await site.dialogue().say("x" * 30_000)
     assert (reply.end, reply.code) == (ERROR, "PAYLOAD_TOO_LARGE")
     agent.may_end.set()
@@ -190,7 +174,7 @@ async def test_turns_are_one_conversation_that_is_read_over_http(serve_over: Ser
     dialogue = site.dialogue()
     said = ["stream 2", "stream 1"]
     replies = [(await dialogue.say(it)).text for it in said]
-    thread = await site.over_sse().command({"command": {"type": "threads.get", "threadId": "t1"}})
+    thread = await send_command(site.over_sse(), "get", threadId="t1")
     assert [(message["role"], message["content"]) for message in thread["messages"]] == [
         ("user", said[0]),
         ("assistant", replies[0]),
@@ -214,7 +198,6 @@ async def test_a_tool_that_fails_tells_no_secret(serve_over: ServeOver) -> None:
 
 async def test_an_approved_call_runs_once_and_the_model_goes_on(serve_over: ServeOver) -> None:
     dialogue = (await serve_over()).dialogue("approved")
-    PAID.pop("approved", None)
     reply = await dialogue.say(call_command("pay", amount=5))
     assert (reply.end, [asked.name for asked in reply.asked]) == (ASKS, ["pay"])
     assert {str(asked.arguments) for asked in reply.asked} <= {"{'amount': 5}", "None"}
@@ -225,7 +208,6 @@ async def test_an_approved_call_runs_once_and_the_model_goes_on(serve_over: Serv
 
 async def test_a_denied_call_does_not_run_and_the_thread_is_free(serve_over: ServeOver) -> None:
     dialogue = (await serve_over()).dialogue("denied")
-    PAID.pop("denied", None)
     await dialogue.say(call_command("pay", amount=5))
     reply = await dialogue.decide(DENY, reason="too much")
     assert reply.end in {SUCCESS, CANCELLED}  # kontekst ends a run with a denial
@@ -236,7 +218,6 @@ async def test_a_denied_call_does_not_run_and_the_thread_is_free(serve_over: Ser
 @pytest.mark.parametrize("serve_over", WITH_TURNS_THAT_WAIT, indirect=True)
 async def test_a_turn_that_asks_can_be_cancelled(serve_over: ServeOver) -> None:
     dialogue = (await serve_over()).dialogue("abandoned")
-    PAID.pop("abandoned", None)
     await dialogue.say(call_command("pay", amount=5))
     await dialogue.cancel()
     assert (await dialogue.reply()).end == CANCELLED
@@ -247,7 +228,6 @@ async def test_a_turn_that_asks_can_be_cancelled(serve_over: ServeOver) -> None:
 async def test_a_run_that_asks_again_for_an_older_call_can_be_cancelled(serve_over: ServeOver) -> None:
     site = await serve_over()
     dialogue = site.dialogue("again")
-    PAID.pop("again", None)
     http = site.over_sse()
     await http.run(body_of("again", "r-http", messages=[message_of("m1", call_command("pay", amount=5))]))
     assert (await dialogue.say("stream 1")).text == ""
@@ -255,8 +235,7 @@ async def test_a_run_that_asks_again_for_an_older_call_can_be_cancelled(serve_ov
     if site.protocol in WITH_TURNS_THAT_WAIT:
         reply = await dialogue.reply()
         assert (reply.end, reply.text) == (CANCELLED, "")
-    command = {"command": {"type": "threads.get", "threadId": "again"}}
-    thread = await http.command(command)
+    thread = await send_command(http, "get", threadId="again")
     answered = [it["content"] for it in thread["messages"] if it["role"] == "assistant" and "content" in it]
     assert (thread["waiting"], answered) == ([], [])
     events = await http.run(body_of("again", "r-next", messages=[message_of("m2", "stream 1")]))
@@ -266,11 +245,9 @@ async def test_a_run_that_asks_again_for_an_older_call_can_be_cancelled(serve_ov
 async def test_a_call_is_asked_over_one_protocol_and_approved_over_http(serve_over: ServeOver) -> None:
     site = await serve_over()
     dialogue = site.dialogue("crossed")
-    PAID.pop("crossed", None)
     await dialogue.say(call_command("pay", amount=5))
     http = site.over_sse()
-    command = {"command": {"type": "threads.get", "threadId": "crossed"}}
-    (waiting,) = (await http.command(command))["waiting"]
+    (waiting,) = (await send_command(http, "get", threadId="crossed"))["waiting"]
     assert "paid 5" in text(await http.run(body_of("crossed", "r-http", resume=[answer(waiting, approved=True)])))
     if site.protocol in WITH_TURNS_THAT_WAIT:
         assert "paid 5" in (await dialogue.reply()).text
@@ -288,7 +265,6 @@ async def test_a_tool_of_the_client_is_run_by_the_client(serve_over: ServeOver) 
 @pytest.mark.parametrize("serve_over", WITH_CLIENT_TOOLS, indirect=True)
 async def test_an_approval_and_then_the_result_of_a_client_tool_finish_their_turn(serve_over: ServeOver) -> None:
     dialogue = (await serve_over()).dialogue("both")
-    PAID.pop("both", None)
     calls = f"{call_command('pay', amount=5)}\n{call_command('paint', colour='red')}"
     await dialogue.say(calls, tools=[PAINT], asks=2)
     reply = await dialogue.approve_and_give("a red wall")
@@ -334,7 +310,6 @@ async def test_the_model_reads_the_reason_of_a_denial_as_the_result_of_the_call(
 async def test_a_message_is_answered_though_a_call_before_it_is_denied_first(serve_over: ServeOver) -> None:
     site = await serve_over()
     dialogue = site.dialogue("before")
-    PAID.pop("before", None)
     http = site.over_sse()
     await http.run(body_of("before", "r-http", messages=[message_of("m1", call_command("pay", amount=5))]))
     assert [asked.name for asked in (await dialogue.say("stream 1")).asked] == ["pay"]

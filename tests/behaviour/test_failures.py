@@ -1,12 +1,13 @@
 """Failures of agents: the run stays legal, and the client learns nothing internal."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Sequence
+from typing import cast
 
 import pytest
 from ag_ui import core as ag
 
-from agui_container.ports import Item
+from agui_container.ports import Item, MessageText
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.behaviour.client import outcome, types
 from tests.conftest import Connect
@@ -22,7 +23,10 @@ OPENERS: list[Item] = [
     ag.ToolCallStartEvent(tool_call_id="c", tool_call_name="tool"),
     ag.ReasoningMessageStartEvent(message_id="g", role="reasoning"),
 ]
-CLOSERS = ["REASONING_MESSAGE_END", "TOOL_CALL_END", "TEXT_MESSAGE_END", "STEP_FINISHED"]
+OPENED = [
+    *("STEP_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TOOL_CALL_START", "REASONING_MESSAGE_START"),
+    *("REASONING_MESSAGE_END", "TOOL_CALL_END", "TEXT_MESSAGE_END", "STEP_FINISHED"),
+]
 
 
 async def test_an_agent_that_cannot_even_be_called_is_an_error(connect: Connect) -> None:
@@ -67,59 +71,70 @@ async def test_a_failure_ends_subagents_as_failed(connect: Connect) -> None:
     assert types(events)[-3:] == ["SUBAGENT_ERROR", "SUBAGENT_ERROR", "RUN_ERROR"]
 
 
-ILLEGAL = {
-    "a content without a start": ag.TextMessageContentEvent(message_id="m2", delta="x"),
-    "a second start": ag.TextMessageStartEvent(message_id="m", role="assistant"),
-    "an end without a start": ag.TextMessageEndEvent(message_id="m2"),
-    "a step that was not started": ag.StepFinishedEvent(step_name="other"),
-    "a parent that was not started": ag.SubagentStartedEvent(subagent_run_id="a", name="n", parent_subagent_run_id="b"),
-}
-
-
-@pytest.mark.parametrize("illegal", ILLEGAL.values(), ids=ILLEGAL)
-async def test_an_illegal_event_is_the_agents_error(connect: Connect, illegal: Item) -> None:
-    async def agent(_: ag.RunAgentInput) -> AsyncIterator[Item]:
-        for item in OPENERS:
-            yield item
-        yield illegal
-        yield "never"
-
-    client = await connect(agent)
-    events = await client.run(ask())
-    assert types(events)[5:] == ["REASONING_MESSAGE_START", *CLOSERS, "RUN_ERROR"]
-    assert outcome(events) == "AGENT_ERROR"
-
-
-@pytest.mark.parametrize("thing", [None, 1, b"bytes", {"type": "CUSTOM", "name": "n", "value": 1}, ["a"]])
-async def test_an_object_that_is_not_an_event_is_the_agents_error(connect: Connect, thing: object) -> None:
-    client = await connect(agent_of(thing))
-    assert types(await client.run(ask())) == ["RUN_STARTED", "RUN_ERROR"]
-
-
 def make_circular_value() -> object:
     value: dict[str, object] = {}
     value["itself"] = value
     return value
 
 
-UNENCODABLE: dict[str, Callable[[], Item]] = {
-    "an object": lambda: ag.StateSnapshotEvent(snapshot=object()),
-    "a circle": lambda: ag.CustomEvent(name="n", value=make_circular_value()),
-    "a wrong type": lambda: without_validation(ag.TextMessageStartEvent, message_id=7, role="assistant"),
-    "too much": lambda: ag.CustomEvent(name="n", value="x" * 8_000_001),
-    "a type that ends the run": lambda: ag.CustomEvent(name="n", value=1).model_copy(
-        update={"type": ag.EventType.RUN_FINISHED}
+def interrupt_event(*ids: str) -> ag.RunFinishedEvent:
+    interrupts = [ag.Interrupt(id=key, reason="approval") for key in ids]
+    outcome = without_validation(ag.RunFinishedInterruptOutcome, type="interrupt", interrupts=interrupts)
+    return ag.RunFinishedEvent(thread_id="t1", run_id="r1").model_copy(update={"outcome": outcome})
+
+
+START = ag.RunStartedEvent(thread_id="t1", run_id="r1")
+CALL = ag.ToolCallStartEvent(tool_call_id="c", tool_call_name="tool")
+TEXT = [ag.TextMessageStartEvent(message_id="m1", role="assistant"), MessageText("m1", "a")]
+TEXT_TYPES = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
+ILLEGAL: dict[str, tuple[Sequence[object], Sequence[str]]] = {
+    "a content without a start": ([*OPENERS, ag.TextMessageContentEvent(message_id="m2", delta="x")], OPENED),
+    "a second start of a message": ([*OPENERS, ag.TextMessageStartEvent(message_id="m", role="assistant")], OPENED),
+    "an end without a start": ([*OPENERS, ag.TextMessageEndEvent(message_id="m2")], OPENED),
+    "a step that was not started": ([*OPENERS, ag.StepFinishedEvent(step_name="other")], OPENED),
+    "a parent that was not started": (
+        [*OPENERS, ag.SubagentStartedEvent(subagent_run_id="a", name="n", parent_subagent_run_id="b")],
+        OPENED,
     ),
-    "a bad end": lambda: ag.RunFinishedEvent(thread_id="t", run_id="r", result=object()),
+    "text of another message": ([*TEXT, MessageText("m2", "a")], TEXT_TYPES),
+    "text that is none": ([*TEXT, MessageText("m1", cast("str", 1))], TEXT_TYPES),
+    "a second start of the run": ([START, START], []),
+    "a start of the run later on": ([ag.CustomEvent(name="n", value=1), START], ["CUSTOM"]),
+    "success with a call open": ([CALL], ["TOOL_CALL_START", "TOOL_CALL_END"]),
+    "its own success with a call open": (
+        [CALL, ag.RunFinishedEvent(thread_id="t1", run_id="r1")],
+        ["TOOL_CALL_START", "TOOL_CALL_END"],
+    ),
+    "a result of an unknown call": (
+        [ag.ToolCallResultEvent(message_id="m", tool_call_id="nobody", content="forged")],
+        [],
+    ),
+    "one interrupt twice": ([interrupt_event("i", "i")], []),
+    "no interrupts": ([interrupt_event()], []),
+    "None": ([None], []),
+    "a number": ([1], []),
+    "bytes": ([b"bytes"], []),
+    "a dict": ([{"type": "CUSTOM", "name": "n", "value": 1}], []),
+    "a list": ([["a"]], []),
+    "an object": ([ag.StateSnapshotEvent(snapshot=object())], []),
+    "a circle": ([ag.CustomEvent(name="n", value=make_circular_value())], []),
+    "a wrong type": ([without_validation(ag.TextMessageStartEvent, message_id=7, role="assistant")], []),
+    "too much": ([ag.CustomEvent(name="n", value="x" * 8_000_001)], []),
+    "a type that ends the run": (
+        [ag.CustomEvent(name="n", value=1).model_copy(update={"type": ag.EventType.RUN_FINISHED})],
+        [],
+    ),
+    "a bad end": ([ag.RunFinishedEvent(thread_id="t", run_id="r", result=object())], []),
 }
+"""Items of agents, the last of which they may not send, and the types of the events between the first and the last."""
 
 
-@pytest.mark.parametrize("make", UNENCODABLE.values(), ids=UNENCODABLE)
-async def test_an_item_that_cannot_be_sent_is_the_agents_error(connect: Connect, make: Callable[[], Item]) -> None:
-    client = await connect(agent_of(make()))
-    events = await client.run(ask())
-    shell = ("TEXT_MESSAGE_START", "TEXT_MESSAGE_END")  # a string's message is begun before its text is looked at
-    assert [name for name in types(events) if name not in shell] == ["RUN_STARTED", "RUN_ERROR"]
+@pytest.mark.parametrize(("items", "sent"), ILLEGAL.values(), ids=ILLEGAL)
+async def test_what_an_agent_may_not_send_ends_its_run_as_its_error(
+    connect: Connect, items: Sequence[object], sent: Sequence[str]
+) -> None:
+    events = await (await connect(agent_of(*items))).run(ask())
+    assert types(events) == ["RUN_STARTED", *sent, "RUN_ERROR"]
     assert outcome(events) == "AGENT_ERROR"
 
 

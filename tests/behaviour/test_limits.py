@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
+from agui_container.engine.limits import CapacityLimits, IdentityLimits
 from agui_container.ports import Item, RunContext
 from agui_container.ports.records import RunKey
-from agui_container.run.policy import CapacityLimits, IdentityLimits
 from agui_container.web.caller_middleware import SESSION_HEADER
 from tests.behaviour.client import Client, Refused, begin_run, outcome, types
 from tests.conftest import Connect
@@ -64,8 +64,9 @@ async def wait_until_unread(client: Client) -> None:
     await eventually(lambda: not any(run.readers.local for run in client.service.registry.by_key.values()))
 
 
-async def test_the_oldest_runs_are_forgotten_first(connect: Connect) -> None:
-    client = await connect(emit_one_event, CapacityLimits(kept_runs=2))
+@pytest.mark.parametrize("limits", [CapacityLimits(kept_runs=2), CapacityLimits(kept_bytes=3_300)])
+async def test_the_oldest_runs_are_forgotten_first(connect: Connect, limits: CapacityLimits) -> None:
+    client = await connect(emit_one_event, limits)
     for run in ("r1", "r2", "r3", "r4"):
         await client.run(ask(run=run))
         await wait_until_unread(client)
@@ -114,14 +115,6 @@ async def test_a_run_that_is_refused_interrupts_nothing(connect: Connect) -> Non
     assert [outcome(await stream.rest()) for stream in streams] == ["success", "success"]
 
 
-async def test_the_bytes_of_ended_runs_are_bounded(connect: Connect) -> None:
-    client = await connect(emit_one_event, CapacityLimits(kept_bytes=3_300))
-    for run in ("r1", "r2", "r3"):
-        await client.run(ask(run=run))
-        await wait_until_unread(client)
-    assert await readable_runs(client, "r1", "r2", "r3") == ["r2", "r3"]
-
-
 async def test_a_run_that_is_being_read_is_kept(connect: Connect) -> None:
     agent = WaitingAgent()
     client = await connect(agent, CapacityLimits(kept_runs=0))
@@ -151,18 +144,9 @@ async def test_a_drain_ends_open_and_waiting_runs(connect: Connect) -> None:
     assert outcome(active_events) == outcome(waiting_events) == "SHUTTING_DOWN"
 
 
-async def test_a_run_that_ends_in_time_ends_as_it_would_have(connect: Connect) -> None:
-    agent = WaitingAgent()
-    client = await connect(agent)
-    stream = await begin_run(client)
-    draining = asyncio.create_task(client.service.drain(10))
-    await eventually(lambda: client.service.is_draining)
-    agent.may_end.set()
-    assert outcome(await stream.rest()) == "success"
-    await draining
-
-
-async def test_a_run_that_waits_is_not_begun_within_the_grace(connect: Connect) -> None:
+async def test_within_the_grace_open_runs_end_by_themselves_and_waiting_ones_are_not_begun(
+    connect: Connect,
+) -> None:
     agent = WaitingAgent()
     client = await connect(agent, on_busy="enqueue")
     active = await begin_run(client)

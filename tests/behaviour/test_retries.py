@@ -54,8 +54,9 @@ REFUSAL = ("VALIDATION_ERROR", "runId: this run began with other messages. Send 
 
 
 @pytest.mark.wire
+@pytest.mark.durable
 @pytest.mark.parametrize("messages", OTHERS.values(), ids=OTHERS)
-async def test_other_messages_under_the_ids_of_an_active_run_are_refused(
+async def test_other_messages_under_the_ids_of_a_run_are_refused_before_and_after_its_end(
     connect: Connect, messages: list[Json]
 ) -> None:
     agent = Counted()
@@ -64,15 +65,6 @@ async def test_other_messages_under_the_ids_of_an_active_run_are_refused(
     assert await refusal(client, messages) == REFUSAL
     agent.may_end.set()
     assert text(await stream.rest()) == "run 1"
-
-
-@pytest.mark.durable
-@pytest.mark.parametrize("messages", OTHERS.values(), ids=OTHERS)
-async def test_other_messages_under_the_ids_of_an_ended_run_are_refused(connect: Connect, messages: list[Json]) -> None:
-    agent = Counted()
-    agent.may_end.set()
-    client = await connect(agent)
-    await client.run(ask())
     await eventually(lambda: not client.service.registry.lives)
     assert await refusal(client, messages) == REFUSAL
     assert agent.runs == 1

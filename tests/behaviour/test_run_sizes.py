@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
+from agui_container.engine.limits import CapacityLimits
 from agui_container.ports import Item, RunContext
 from agui_container.ports.records import RunKey
 from agui_container.run.fairness import BURST
-from agui_container.run.policy import CapacityLimits
 from tests.behaviour.client import begin_run, outcome
 from tests.conftest import Connect
 from tests.engine.doubles import ask
@@ -32,15 +32,8 @@ async def emit_beyond_limit(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[
     yield ""
 
 
-async def test_a_run_that_says_too_much_is_ended(connect: Connect) -> None:
-    client = await connect(emit_events_without_end, CapacityLimits(run_bytes=2_000))
-    events = await client.run(ask())
-    assert outcome(events) == "RUN_LIMIT_EXCEEDED"
-    assert len(events) < 25
-
-
-@pytest.mark.parametrize("agent", [emit_text_without_end, emit_beyond_limit])
-async def test_the_text_that_exceeds_the_limit_is_the_last(connect: Connect, agent: object) -> None:
+@pytest.mark.parametrize("agent", [emit_events_without_end, emit_text_without_end, emit_beyond_limit])
+async def test_the_event_that_exceeds_the_limit_of_a_run_is_its_last(connect: Connect, agent: object) -> None:
     client = await connect(agent, CapacityLimits(run_bytes=200_000))
     events = await client.run(ask())
     assert outcome(events) == "RUN_LIMIT_EXCEEDED"

@@ -204,36 +204,39 @@ async def initial_state(client: Client, run: str, said: str = "hi", **fields: An
     return next(event["value"] for event in await client.run(ask(run=run, text=said, **fields)) if "value" in event)
 
 
-@pytest.mark.durable
-@pytest.mark.parametrize("kept", [LIST, [1, None], "text", 0])
-async def test_a_run_without_a_state_has_the_one_that_is_kept(connect: Connect, kept: object) -> None:
-    client = await connect(report_state)
-    assert await initial_state(client, "r1") == {}
-    assert await initial_state(client, "r2", state=kept) == kept
-    assert await initial_state(client, "r3") == kept
-    assert await initial_state(client, "r4", state=None) == kept
+MORE = {**LIST, "more": 1}
+RUNS: dict[str, list[tuple[str, Json, object]]] = {
+    **{
+        f"a run without a state has the one that is kept: {kept}": [
+            ("hi", {}, {}),
+            ("hi", {"state": kept}, kept),
+            ("hi", {}, kept),
+            ("hi", {"state": None}, kept),
+        ]
+        for kept in (LIST, [1, None], "text", 0)
+    },
+    "a thread keeps what its last run left": [("change", {"state": LIST}, LIST), ("hi", {}, MORE)],
+    "a state that is sent replaces the kept one": [
+        ("hi", {"state": LIST}, LIST),
+        ("hi", {"state": {"other": True}}, {"other": True}),
+        ("hi", {}, {"other": True}),
+    ],
+    "an empty state is the run's alone until the run changes it": [
+        ("hi", {"state": LIST}, LIST),
+        ("hi", {"state": {}}, {}),
+        ("hi", {}, LIST),
+        ("change", {"state": {}}, {}),
+        ("hi", {}, {"more": 1}),
+    ],
+}
+"""Runs of a thread, one after the other: what is said, the state that is sent, and the state that the agent sees."""
 
 
 @pytest.mark.durable
-async def test_a_thread_keeps_the_state_that_its_last_run_left(connect: Connect) -> None:
+@pytest.mark.parametrize("runs", RUNS.values(), ids=RUNS)
+async def test_a_run_begins_with_the_state_that_is_sent_or_kept(
+    connect: Connect, runs: list[tuple[str, Json, object]]
+) -> None:
     client = await connect(report_state)
-    await initial_state(client, "r1", "change", state=LIST)
-    assert await initial_state(client, "r2") == {**LIST, "more": 1}
-
-
-@pytest.mark.durable
-async def test_a_state_that_is_sent_takes_the_place_of_the_kept_one(connect: Connect) -> None:
-    client = await connect(report_state)
-    await initial_state(client, "r1", state=LIST)
-    assert await initial_state(client, "r2", state={"other": True}) == {"other": True}
-    assert await initial_state(client, "r3") == {"other": True}
-
-
-@pytest.mark.durable
-async def test_an_empty_state_is_the_runs_alone_until_the_run_changes_it(connect: Connect) -> None:
-    client = await connect(report_state)
-    await initial_state(client, "r1", state=LIST)
-    assert await initial_state(client, "r2", state={}) == {}
-    assert await initial_state(client, "r3") == LIST
-    assert await initial_state(client, "r4", "change", state={}) == {}
-    assert await initial_state(client, "r5") == {"more": 1}
+    seen = [await initial_state(client, f"r{at}", said, **sent) for at, (said, sent, _) in enumerate(runs)]
+    assert seen == [expected for *_, expected in runs]

@@ -183,40 +183,32 @@ async def test_events_that_could_not_be_stored_are_shown_nowhere(
     assert outcome(await client.run(ask(run="r2"))) == "success"
 
 
+@pytest.mark.parametrize("stops", [False, True], ids=["the run ends", "the server stops"])
 async def test_every_protocol_ends_a_reply_that_cannot_be_stored(
-    serve_over: ServeOver, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    serve_over: ServeOver,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    stops: bool,
 ) -> None:
+    if stops:
+        monkeypatch.setattr(store_port, "GIVE_UP_SECONDS", WAIT)
     outage, agent = Outage.of_file(tmp_path / "store.db"), WaitingAgent(rest=" never stored")
     site = await serve_over(agent, store=outage.url)
-    dialogue = site.dialogue()
-    await dialogue.begin("hi")
-    await dialogue.first_text()
+    dialogue = await site.begun()
     await outage.begin()
-    agent.may_end.set()
-    await eventually(lambda: unstored(caplog))
+    if stops:
+        await site.service.drain(0)
+        await site.service.wait_for_readers(0)
+    else:
+        agent.may_end.set()
+        await eventually(lambda: unstored(caplog))
     await outage.end()
     reply = await dialogue.reply()
     assert (reply.end, reply.text) == (ERROR, "hi")
     assert reply.code in {"STORE_UNAVAILABLE", None}
     assert "could not store" in reply.error
-
-
-async def test_a_shutdown_without_the_store_ends_every_reply(
-    serve_over: ServeOver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(store_port, "GIVE_UP_SECONDS", WAIT)
-    outage, agent = Outage.of_file(tmp_path / "store.db"), WaitingAgent()
-    site = await serve_over(agent, store=outage.url)
-    dialogue = site.dialogue()
-    await dialogue.begin("hi")
-    await dialogue.first_text()
-    await outage.begin()
-    await site.service.drain(0)
-    await site.service.wait_for_readers(0)
-    await outage.end()
-    reply = await dialogue.reply()
-    assert (reply.end, reply.text) == (ERROR, "hi")
-    assert reply.code in {"STORE_UNAVAILABLE", None}
     assert len(unstored(caplog)) == 1
 
 

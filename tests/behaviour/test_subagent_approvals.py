@@ -1,6 +1,6 @@
 """Subagents that must ask people: suspended, and taken up again with the answer."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 import pytest
@@ -125,24 +125,24 @@ def delegating(agent: object, policy: str | None = None) -> Assistant:
     )
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3])
-async def test_a_run_that_asks_for_all_calls_asks_for_those_of_its_subagents_at_any_depth(
-    connect: Connect, depth: int
+ASKED: dict[str, tuple[Callable[[], object], Json, list[str]]] = {
+    "at any depth": (lambda: delegating(delegating(delegating(worker()))), ASK_ALL, [*["delegate"] * 3, "pay"]),
+    "behind an agent of another make": (
+        lambda: delegating(behind_a_function(worker())),
+        ASK_ALL,
+        ["delegate", "pay"],
+    ),
+    "by the policy of the assistant above": (lambda: delegating(worker(), "ask"), {}, ["pay"]),
+}
+
+
+@pytest.mark.parametrize(("make", "props", "asked"), ASKED.values(), ids=ASKED)
+async def test_calls_of_subagents_are_asked_for(
+    connect: Connect, make: Callable[[], object], props: Json, asked: list[str]
 ) -> None:
-    agent = worker()
-    for _ in range(depth):
-        agent = delegating(agent)
-    client = await connect(agent)
-    thread = ClientThread(client)
-    asked = await approve_all(thread, "delegate " * depth + 'call pay {"amount": 5}', ASK_ALL)
-    assert asked == [*["delegate"] * depth, "pay"]
-    assert paid == [5]
-
-
-async def test_an_agent_between_two_assistants_does_not_undo_what_a_caller_asks_for(connect: Connect) -> None:
-    client = await connect(delegating(behind_a_function(worker())))
-    thread = ClientThread(client)
-    assert await approve_all(thread, 'delegate call pay {"amount": 5}', ASK_ALL) == ["delegate", "pay"]
+    thread = ClientThread(await connect(make()))
+    said = "delegate " * max(asked.count("delegate"), 1) + 'call pay {"amount": 5}'
+    assert await approve_all(thread, said, props) == asked
     assert paid == [5]
 
 
@@ -158,26 +158,21 @@ async def test_a_denial_in_a_subagent_ends_a_run_that_wants_that_and_nothing_mor
     assert results(events)[0] == "Error: the user denied this call: no"
 
 
-@pytest.mark.parametrize("wrap", [lambda agent: agent, behind_a_function], ids=["assistant", "function"])
-async def test_a_tool_that_is_denied_is_denied_to_subagents_of_another_make(connect: Connect, wrap: object) -> None:
-    assert callable(wrap)
-    client = await connect(delegating(wrap(worker()), "deny"))
+STRICT = replace(worker(), policy=lambda _: PolicyDecision(Permission.DENY, reason="never"))
+DENIED: dict[str, tuple[object, str, str]] = {
+    "by the assistant above": (worker(), "deny", "money"),
+    "behind an agent of another make": (behind_a_function(worker()), "deny", "money"),
+    "by the subagent itself": (STRICT, "ask", "never"),
+}
+
+
+@pytest.mark.parametrize(("agent", "policy", "reason"), DENIED.values(), ids=DENIED)
+async def test_a_tool_that_is_denied_stays_so_in_subagents(
+    connect: Connect, agent: object, policy: str, reason: str
+) -> None:
+    client = await connect(delegating(agent, policy))
     events = await client.run(ask(text='delegate call pay {"amount": 5}'))
-    assert "this tool is not allowed: money" in text(events)
-    assert paid == []
-
-
-async def test_a_tool_that_must_be_asked_for_is_asked_for_in_subagents_of_another_make(connect: Connect) -> None:
-    client = await connect(delegating(worker(), "ask"))
-    thread = ClientThread(client)
-    assert await approve_all(thread, 'delegate call pay {"amount": 5}', {}) == ["pay"]
-    assert paid == [5]
-
-
-async def test_a_subagent_that_is_stricter_than_its_assistant_stays_so(connect: Connect) -> None:
-    strict = replace(worker(), policy=lambda _: PolicyDecision(Permission.DENY, reason="never"))
-    client = await connect(delegating(strict, "ask"))
-    assert "this tool is not allowed: never" in text(await client.run(ask(text='delegate call pay {"amount": 5}')))
+    assert f"this tool is not allowed: {reason}" in text(events)
     assert paid == []
 
 

@@ -8,7 +8,6 @@ from ag_ui.core import CustomEvent, RunAgentInput
 
 from agui_container.ports import Item
 from tests.behaviour.client import Refused, types
-from tests.behaviour.test_threads import wait_for_thread
 from tests.conftest import Connect
 from tests.engine.doubles import agent_of, ask
 
@@ -112,15 +111,3 @@ async def test_an_attach_inside_an_input_follows_its_thread(connect: Connect) ->
     events = await stream.rest()
     assert types(events) == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]
     assert events[0]["runId"] == "r1"
-
-
-async def test_a_run_that_reports_no_usage_has_used_no_tokens_wherever_it_is_kept(connect: Connect) -> None:
-    async def hello(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "hello"
-
-    client, get = await connect(hello), {"command": {"type": "runs.get", "runId": "r1"}}
-    await client.run(ask())
-    await wait_for_thread(client)
-    run = await client.command(get)
-    (listed,) = (await client.command({"command": {"type": "runs.list"}}))["runs"]
-    assert (run["status"], run["tokens"], listed["tokens"]) == ("finished", 0, 0)

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import RunAgentInput, TokenUsage, UserMessage
 
+from agui_container.engine.limits import CapacityLimits, IdentityLimits
 from agui_container.ports import Item, RunContext
-from agui_container.run.policy import CapacityLimits, IdentityLimits
 from agui_container.web.caller_middleware import SESSION_HEADER
 from tests.behaviour.client import Client, Refused, RunStream, outcome, text
 from tests.conftest import Connect

@@ -43,6 +43,7 @@ LINK = Interrupt(
     metadata={"url": "https://example.com/in"},
 )
 CONSENT = LINK.model_copy(update={"reason": "oauth_consent"})
+COLOUR = Interrupt(id="q", reason="choice", message="Which colour?", response_schema={"enum": ["red", "blue"]})
 
 
 async def typed(keys: str, question: Interrupt) -> tuple[object, str]:
@@ -62,15 +63,16 @@ async def typed(keys: str, question: Interrupt) -> tuple[object, str]:
         (FORM, "yl\n\nm,h\n\n3\n\n", {"size": "l", "colour": "b", "extras": ["m", "h"], "gift": True, "count": 3}),
         (
             FORM,
-            "yx\ns\nr\nh\nno\n3\nWarm.\n",
+            "ys\nr\nh\nno\n3\nWarm.\n",
             {"size": "s", "colour": "r", "extras": ["h"], "gift": False, "count": 3, "note": "Warm."},
         ),
-        (FORM, "ys\n\nm\n\n0\n2\n\n", FEW),
+        (FORM, "ys\n\nm\n\n0\n\ns\n\nm\n\n2\n\n", FEW),
         (FORM, "n", DECLINE),
+        (COLOUR, "red\n", "red"),
         (ACTION, "ygo\n", {"action": "go"}),
         (LINK, "y", {}),
         (LINK, "n", DECLINE),
-        (CONSENT, "ny", {}),
+        (CONSENT, "\n", {}),
     ],
 )
 async def test_lines_become_the_answer_to_a_question(question: Interrupt, lines: str, answer: object) -> None:
@@ -78,9 +80,11 @@ async def test_lines_become_the_answer_to_a_question(question: Interrupt, lines:
     assert given == answer
 
 
-@pytest.mark.parametrize("question", [FORM, ACTION, LINK, CONSENT])
-@pytest.mark.parametrize("keys", ["c", ""], ids=["cancel", "end of the input"])
-async def test_a_question_is_cancelled(question: Interrupt, keys: str) -> None:
+@pytest.mark.parametrize(
+    ("question", "keys"),
+    [*((question, keys) for question in (FORM, LINK, CONSENT, COLOUR) for keys in ("\x03", "")), (ACTION, "n")],
+)
+async def test_a_question_is_cancelled_by_ctrl_c_and_the_end_of_the_input(question: Interrupt, keys: str) -> None:
     with pytest.raises(Declined):
         await typed(keys, question)
 
@@ -88,12 +92,12 @@ async def test_a_question_is_cancelled(question: Interrupt, keys: str) -> None:
 async def test_options_defaults_and_links_are_shown() -> None:
     _, shown = await typed("yl\n\nm\n\n3\n\n", FORM)
     for text in (
-        "size [s (Small), l (Large)]:",
-        "colour [r (Red), b (Blue)] (Enter for b):",
-        "extras [m (Milk), h (Honey)] (several with commas):",
-        "gift [yes, no] (Enter for true):",
+        '"title": "Small"',
+        "colour (Enter for b):",
+        "gift (Enter for True):",
+        "note:",
     ):
         assert text in shown
     _, shown = await typed("y", LINK)
     assert "https://example.com/in" in shown
-    assert "[y] answer  [n] decline  [c] cancel" in shown
+    assert "[y] answer  [n] decline" in shown

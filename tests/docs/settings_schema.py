@@ -14,10 +14,10 @@ from pydantic import SecretStr, TypeAdapter
 
 from agui_container.auth.claim_rules import ClaimRule
 from agui_container.aws.deploy.options import DeployOptions
+from agui_container.engine.limits import IdentityLimits
 from agui_container.models.bedrock import BedrockOptions
 from agui_container.models.openai import OpenAIOptions
 from agui_container.protocol.token_usage import ModelPrice
-from agui_container.run.policy import IdentityLimits
 from agui_container.settings import JSON_SETTINGS, Settings
 from agui_container.settings_sources import DEPLOY_TABLE
 from agui_container.tools.mcp.servers import HttpServer, StdioServer

@@ -1,6 +1,8 @@
-"""The commands of the guides for beginners run as they are pasted: in an empty folder with a new environment.
+"""The commands of the guides for beginners run as they are pasted: in an empty folder with an environment of its own.
 
-The two differences from a reader's machine are free ports, and a local repository in place of ``YOUR-HOST``.
+One environment is made from nothing, by the first commands of docs/index.md. The others begin with the packages that
+pip has chosen there, without ours. The other differences from a reader's machine are free ports, and a local repository
+in place of ``YOUR-HOST``.
 """
 
 import json
@@ -20,9 +22,10 @@ from tests.docs.documents import GUIDES, INSTALL, PYTHON_CLIENT, README, SERVES,
 from tests.docs.markdown import Block, Document
 from tests.server.sockets.process import START_SECONDS, ServerProcess, environment
 from tests.server.test_embedding import answer_of
-from tests.wheels import BUILD, copy_sources
+from tests.wheels import BUILD, copy_sources, made_once
 
 pytestmark = pytest.mark.packages
+OURS_AND_PIP = shutil.ignore_patterns("agui_*", "pip", "pip-*")
 BASH = ("bash", "-euo", "pipefail", "-c")
 MESSAGE = 'call publish {"text": "hello"}'
 
@@ -32,7 +35,7 @@ def commands(document: Document) -> list[str]:
 
 
 class GuideReader:
-    def __init__(self, folder: Path, wheels: Path, environment: Path | None = None) -> None:
+    def __init__(self, folder: Path, wheels: Path) -> None:
         self.folder = folder
         for wheel in wheels.glob("*.whl"):
             shutil.copy(wheel, folder)
@@ -40,9 +43,11 @@ class GuideReader:
         python.parent.mkdir()
         python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         python.chmod(0o755)
-        active = (environment or folder) / ".venv" / "bin"
-        path = {"PATH": f"{active}:{python.parent}:{os.environ['PATH']}", "PYTHONPATH": ""}
+        path = {"PATH": f"{folder / '.venv' / 'bin'}:{python.parent}:{os.environ['PATH']}", "PYTHONPATH": ""}
         self.variables = {**path, "XDG_STATE_HOME": str(folder), "BROWSER": "true", **NO_CREDENTIALS}
+
+    def copy_packages(self, packages: Path) -> None:
+        shutil.copytree(packages / ".venv" / "lib", self.folder / ".venv" / "lib", ignore=OURS_AND_PIP)
 
     def run(self, script: str, inside: str = ".", typed: str = "", **variables: str) -> str:
         done = subprocess.run(
@@ -86,50 +91,61 @@ def no_account(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-@pytest.fixture(scope="module")
-def beginner(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> GuideReader:
-    reader = GuideReader(tmp_path_factory.mktemp("beginner"), wheels)
-    reader.run(commands(GUIDES["index"])[0])
-    return reader
+@pytest.fixture(scope="session")
+def packages(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the environment that is made from nothing."""
+
+    def install(folder: Path) -> None:
+        GuideReader(folder, wheels).run(commands(GUIDES["index"])[0])
+
+    return made_once(tmp_path_factory, "packages", install)
 
 
 @pytest.fixture
-def reader(beginner: GuideReader, wheels: Path, tmp_path: Path) -> GuideReader:
-    return GuideReader(tmp_path, wheels, beginner.folder)
+def reader(packages: Path, wheels: Path, tmp_path: Path) -> GuideReader:
+    """A reader who has an environment, and has the guide's packages still to install."""
+    reader = GuideReader(tmp_path, wheels)
+    reader.copy_packages(packages)
+    reader.run("python3 -m venv .venv")
+    return reader
 
 
-def test_a_project_is_made_and_served_and_its_tool_runs_once_it_is_allowed(beginner: GuideReader) -> None:
-    _, serve, chat, test, doctor, *_ = commands(GUIDES["index"])
+def test_a_project_is_made_and_served_and_its_tool_runs_once_it_is_allowed(reader: GuideReader) -> None:
+    install, serve, chat, test, doctor, *_ = commands(GUIDES["index"])
     [script] = [block for block in GUIDES["index"].blocks if "SyncSession" in block.text]
-    with beginner.serving(serve) as server:
-        beginner.chat(f"{chat.strip()} localhost:{server.port}")
-        printed = beginner.run("python -", typed=script.text.replace(":8080", f":{server.port}"))
+    reader.run(install)
+    with reader.serving(serve) as server:
+        reader.chat(f"{chat.strip()} localhost:{server.port}")
+        printed = reader.run("python -", typed=script.text.replace(":8080", f":{server.port}"))
         assert printed == output_of(script)
-    assert "2 passed" in beginner.run(test, "my-agent")
-    assert "settings" in beginner.run(doctor, "my-agent")
+    assert "2 passed" in reader.run(test, "my-agent")
+    assert "settings" in reader.run(doctor, "my-agent")
 
 
 def test_the_start_of_the_readme_serves_a_project_of_a_checkout_that_others_install(
-    wheels: Path, tmp_path: Path
+    packages: Path, wheels: Path, tmp_path: Path
 ) -> None:
     [start] = commands(README)
     (checkout := tmp_path / "checkout").mkdir()
     copy_sources(checkout)
     reader = GuideReader(checkout, wheels)
+    reader.copy_packages(packages)
     with reader.serving(start) as server:
         reader.chat(f"agui chat localhost:{server.port}")
     project = tmp_path / "my-agent"
     shutil.rmtree(checkout)
     [install] = re.findall(r"^pip install .+$", (project / "README.md").read_text(), re.MULTILINE)
     colleague = GuideReader(project, wheels)
+    colleague.copy_packages(packages)
     with colleague.serving(f"python3 -m venv .venv && . .venv/bin/activate\n{install}\nagui serve") as server:
         colleague.chat(f"agui chat localhost:{server.port}")
 
 
-def test_the_package_is_installed_from_its_wheel_from_git_and_with_a_framework(wheels: Path, tmp_path: Path) -> None:
+def test_the_package_is_installed_from_its_wheel_from_git_and_with_a_framework(
+    reader: GuideReader, tmp_path: Path
+) -> None:
     install, *_, build, from_git, with_framework = commands(GUIDES["index"])
     assert build.strip() == BUILD
-    reader = GuideReader(tmp_path, wheels)
     reader.run(install)
     [agent] = [block for block in GUIDES["index"].blocks if block.file_name == "app.py"]
     (tmp_path / "app.py").write_text(agent.text)

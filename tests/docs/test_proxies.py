@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import grpc
 import httpx
 import pytest
 from cryptography import x509
@@ -20,7 +19,7 @@ from tests.docs.documents import GUIDES
 from tests.engine.doubles import WAIT
 from tests.machine import find_program
 from tests.ports import free_port
-from tests.protocols.roz.calls import start_session, wait_for_turn
+from tests.protocols.grpc.client import client_of
 from tests.server.sockets.process import ServerProcess, program_on
 from tests.sse import events_of
 from tests.websocket import receive_frame, send, socket_to
@@ -209,15 +208,14 @@ async def test_a_websocket_passes(front: Front) -> None:
             pass
 
 
-def test_a_session_of_grpc_passes_in_both_directions(front: Front) -> None:
-    credentials = grpc.ssl_channel_credentials(front.certificate.path.read_bytes())
-    with (
-        grpc.secure_channel(f"localhost:{front.port}", credentials) as channel,
-        start_session(channel) as talk,
-    ):
-        assert talk.all("session_started"), "before the client says anything"
-        talk.say("hello", message_id="m1")
-        assert wait_for_turn(talk).stop_reason == "end_turn"
+async def test_a_session_of_grpc_passes_in_both_directions(front: Front) -> None:
+    tls = front.tls
+    tls.set_alpn_protocols(["h2"])
+    async with client_of(front.port, tls=tls) as client:
+        session = await client.start_session()
+        assert session.all("session_started"), "before the client says anything"
+        await session.say("hello", message_id="m1")
+        assert (await session.turn()).stop_reason == "end_turn"
 
 
 def test_a_body_of_nine_megabytes_passes(front: Front) -> None:

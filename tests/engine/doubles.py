@@ -14,14 +14,15 @@ from agui_container.agent_factory import with_tools
 from agui_container.agents.as_agent import as_agent, is_store_user, only_answers, thread_cleanup_of, with_store
 from agui_container.agents.run_limits import LimitedAgent
 from agui_container.engine.engine import Engine
+from agui_container.engine.limits import CapacityLimits, IdentityLimits, OnDisconnect, Policy
 from agui_container.engine.threads import ThreadCommands
 from agui_container.main import build_capabilities, read_identity_limits
 from agui_container.ports import Caller, Clock, RunLimits, Tool
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.wire.envelope import Envelope
 from agui_container.run.cluster import Cluster
 from agui_container.run.event_log import LogMemory
-from agui_container.run.policy import CapacityLimits, IdentityLimits, OnBusy, OnDisconnect, Policy
+from agui_container.run.policy import OnBusy
 from agui_container.run.run import Run
 from agui_container.run.subscription import Subscription
 from agui_container.settings import Settings

@@ -10,13 +10,12 @@ from ag_ui.core import RunAgentInput
 from sqlalchemy import make_url
 
 from agui_container.engine.engine import Engine
+from agui_container.engine.limits import CapacityLimits
 from agui_container.ports import Clock, Item, Tool
-from agui_container.ports.records import Begun, Busy, Claim, Exists
-from agui_container.ports.store import DurableStore, Merge, Store
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.ports.store import DurableStore, Store
+from agui_container.protocol.envelope import Envelope
 from agui_container.replicas.leases import Leases
 from agui_container.run.cluster import Cluster
-from agui_container.run.policy import CapacityLimits
 from agui_container.settings import Settings
 from agui_container.stores.sql.store import SqlStore
 from tests.engine.doubles import WAIT, FakeClock, make_service
@@ -84,16 +83,16 @@ async def renew_until(leases: Leases, condition: Callable[[], object]) -> None:
             await leases.renew()
 
 
-def hold_claims(patch: pytest.MonkeyPatch, store: Store) -> tuple[asyncio.Event, asyncio.Event]:
-    """Hold the claims of runs. The first event is set when a claim waits; set the second one to release the claims."""
-    begin, asked, may = store.begin, asyncio.Event(), asyncio.Event()
+def hold_calls(patch: pytest.MonkeyPatch, store: Store, name: str) -> tuple[asyncio.Event, asyncio.Event]:
+    """Hold the calls of a method. The first event is set when a call waits; set the second one to release the calls."""
+    call, asked, may = getattr(store, name), asyncio.Event(), asyncio.Event()
 
-    async def held(claim: Claim, merge: Merge) -> Begun | Exists | Busy:
+    async def held(*args: object) -> object:
         asked.set()
         await may.wait()
-        return await begin(claim, merge)
+        return await call(*args)
 
-    patch.setattr(store, "begin", held)
+    patch.setattr(store, name, held)
     return asked, may
 
 

@@ -3,23 +3,20 @@
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
-from ag_ui.core import Message, RunAgentInput
+from ag_ui.core import RunAgentInput
 
 from agui_container.engine import admission as admission_module
-from agui_container.engine.engine import Engine
 from agui_container.engine.inputs import fingerprint_of
 from agui_container.main import create_app
 from agui_container.ports import Item
-from agui_container.ports.records import RunKey, RunRecord
 from agui_container.protocol.errors import ErrorCode
 from agui_container.settings import Settings
 from agui_container.threads import LARGE_BYTES
 from tests.behaviour.server import serving
 from tests.engine.doubles import ask, asking, caller, envelopes, eventually, make_service, raises_code
-from tests.engine.test_recorder import open_service
 from tests.websocket import receive_until, socket_to
 
 LARGE = "x" * (LARGE_BYTES + 1)
@@ -39,16 +36,16 @@ class CountingAgent:
 class Gate:
     """Holds admissions of large inputs, which compute a fingerprint in a thread, until ``open``."""
 
-    def __init__(self, compute: Callable[[Sequence[Message]], bytes]) -> None:
+    def __init__(self, compute: Callable[[RunAgentInput], bytes]) -> None:
         self._compute = compute
         self._is_open = threading.Event()
         self.open = self._is_open.set
         self.waiting = 0
 
-    def fingerprint_of(self, messages: Sequence[Message]) -> bytes:
+    def fingerprint_of(self, run_input: RunAgentInput) -> bytes:
         self.waiting += 1
         self._is_open.wait()
-        return self._compute(messages)
+        return self._compute(run_input)
 
 
 @pytest.fixture
@@ -74,39 +71,6 @@ async def test_a_cancel_during_the_admission_of_a_large_input_cancels_its_run(
     assert [it.type for it in await envelopes(await admission)] == ["RUN_STARTED", "RUN_FINISHED"]
     await service.drain(0)
     assert agent.runs == 0
-
-
-async def test_a_cancel_during_a_slow_look_up_in_the_store_cancels_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    may_answer, asked = asyncio.Event(), list[RunKey]()
-    service = await waiting_service()
-    get = service.cluster.store.run
-
-    async def late(key: RunKey) -> RunRecord | None:
-        asked.append(key)
-        await may_answer.wait()
-        return await get(key)
-
-    monkeypatch.setattr(service.cluster.store, "run", late)
-    admission = asyncio.create_task(service.admit(asking(run="r2"), caller()))
-    await eventually(lambda: asked)
-    cancelling = asyncio.create_task(service.runs.cancel(caller(), "t1", "r2"))
-    await asyncio.sleep(0)
-    may_answer.set()
-    assert (await cancelling)["status"] == "cancelled"
-    assert [it.type for it in await envelopes(await admission)] == ["RUN_STARTED", "RUN_FINISHED"]
-    await service.drain(0)
-
-
-async def waiting_service() -> Engine:
-    """Return an engine on a durable store with an open run."""
-
-    async def wait(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "hello"
-        await asyncio.Event().wait()
-
-    service = await open_service(wait, settings=Settings(on_busy="enqueue"))
-    await service.admit(asking(), caller())
-    return service
 
 
 async def test_a_cancel_of_an_input_that_is_refused_finds_no_run(gate: Gate) -> None:

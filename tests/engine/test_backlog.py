@@ -19,10 +19,10 @@ from pydantic_core import from_json
 from agui_container.conversation.recovery import EVENT
 from agui_container.engine.engine import Engine
 from agui_container.ports import Item
-from agui_container.ports.records import RunKey, ThreadKey
+from agui_container.ports.records import RunKey
 from agui_container.ports.store import StoreUnavailable
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.validator import RunSequence
-from agui_container.protocol.wire.envelope import Envelope
 from agui_container.run.event_log import BATCH_EVENTS
 from agui_container.run.run import Run
 from agui_container.run.subscription import Subscription
@@ -128,6 +128,9 @@ async def test_a_stop_stores_the_end_of_a_run_with_all_events_before_it(
     assert record is not None
     assert (record.status, record.last_seq) == (status, len(seen))
     assert (from_json(record.error)["code"] if record.error else "") == code
+    kept = await replicas.store.thread(RUN.thread)
+    assert kept is not None
+    assert [len(from_json(message.data)["content"]) for message in kept.messages] == [2, COUNT]
 
 
 async def stored_envelopes(replicas: Replicas) -> AsyncIterator[Envelope]:
@@ -137,15 +140,6 @@ async def stored_envelopes(replicas: Replicas) -> AsyncIterator[Envelope]:
         for envelope in page:
             yield envelope
         after = page[-1].seq
-
-
-async def test_the_thread_keeps_what_the_agent_said_before_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    replicas = Replicas()
-    service = await replicas.start(talker(None))
-    await read_during_stop(service, await service.admit(asking(), caller()), SlowAppend(monkeypatch, service))
-    kept = await replicas.store.thread(ThreadKey("everybody", "t1"))
-    assert kept is not None
-    assert [len(from_json(message.data)["content"]) for message in kept.messages] == [2, COUNT]
 
 
 async def test_an_end_does_not_follow_events_that_the_store_has_unnoticed(monkeypatch: pytest.MonkeyPatch) -> None:

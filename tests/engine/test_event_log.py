@@ -6,8 +6,8 @@ import pytest
 from ag_ui.core import CustomEvent, EventType
 
 from agui_container.protocol.encoder import encode
+from agui_container.protocol.envelope import Batch, Envelope
 from agui_container.protocol.errors import ErrorCode
-from agui_container.protocol.wire.envelope import Batch, Envelope
 from agui_container.run.event_log import (
     BATCH_BYTES,
     BATCH_EVENTS,

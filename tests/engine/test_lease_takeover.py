@@ -8,12 +8,10 @@ from ag_ui.core import RunAgentInput, StateDeltaEvent, StateSnapshotEvent
 from pydantic_core import from_json
 
 from agui_container.ports import Item
-from agui_container.ports import store as store_port
-from agui_container.ports.records import ThreadKey
-from agui_container.ports.store import StoreUnavailable
+from agui_container.ports.records import RunKey, RunRecord, ThreadKey
 from agui_container.run.cluster import LEASE_SECONDS
-from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, forever, wait_for_event
-from tests.engine.replicas import Replicas, hello, hold_claims, leases_of, types
+from tests.engine.doubles import asking, caller, envelopes, eventually, wait_for_event
+from tests.engine.replicas import Replicas, hello, hold_calls, leases_of
 from tests.engine.test_recorder import RUN, beat, wait_until_stored
 
 
@@ -70,56 +68,30 @@ async def test_a_cancel_reaches_another_replica_when_that_renews_its_leases() ->
     await wait_until_stored(here)
 
 
-# --- writing ----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("retry_policy", [0.05, 60.0])
-async def test_a_cancelled_end_is_shown_once_it_is_stored_and_never_without(
-    monkeypatch: pytest.MonkeyPatch, retry_policy: float
-) -> None:
-    monkeypatch.setattr(store_port, "GIVE_UP_SECONDS", retry_policy)
-    tried = asyncio.Event()
-
-    async def gone(*_: object) -> None:
-        tried.set()
-        raise StoreUnavailable("gone")
-
-    replicas = Replicas()
-    service = await replicas.start(forever)
-    reader = await service.admit(asking(), caller())
-    log = service.registry.by_key[RUN].log
-    await eventually(lambda: log.watermark == 1)
-    with monkeypatch.context() as patched:
-        patched.setattr(replicas.store, "finish", gone)
-        await service.runs.cancel(caller(), "t1", "r1")
-        await wait_for_event(tried)
-        assert log.has_ended
-        if retry_policy < 1:
-            await wait_until_stored(service)
-        else:
-            assert log.watermark == 1
-    seen = await envelopes(reader)
-    if retry_policy < 1:
-        assert types(seen) == ["RUN_STARTED", "RUN_ERROR"]
-        assert b"STORE_UNAVAILABLE" in seen[-1].data
-    else:
-        assert types(seen) == ["RUN_STARTED", "RUN_FINISHED"]
-        assert b'"cancelled"' in seen[-1].data
-    await wait_until_stored(service)
-
-
 # --- known ids --------------------------------------------------------------------------------------------------------
-async def test_a_cancel_in_the_moment_of_a_retry_reaches_the_run_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_unknown", [False, True], ids=["the store has the run", "a look-up has just missed it"])
+async def test_a_cancel_in_the_moment_of_a_retry_reaches_the_run_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, *, is_unknown: bool
+) -> None:
     replicas = Replicas()
     here, there = await replicas.start(hello), await replicas.start(hello)
     theirs = await there.admit(asking(), caller())
     await eventually(lambda: there.registry.by_key[RUN].log.watermark == 3)
-    asked, may = hold_claims(monkeypatch, replicas.store)
-    retry = asyncio.create_task(here.admit(asking(), caller()))
-    await asyncio.wait_for(asked.wait(), WAIT)
-    assert (await here.runs.cancel(caller(), "t1", "r1"))["status"] == "running"
+    asked, may = hold_calls(monkeypatch, replicas.store, "begin")
+    retry, get, looked = asyncio.create_task(here.admit(asking(), caller())), replicas.store.run, list[RunKey]()
+
+    async def late(key: RunKey) -> RunRecord | None:
+        looked.append(key)
+        return None if is_unknown and len(looked) == 1 else await get(key)
+
+    await wait_for_event(asked)
+    monkeypatch.setattr(replicas.store, "run", late)
+    cancelled = await here.runs.cancel(caller(), "t1", "r1")
+    assert cancelled["status"] == ("cancelled" if is_unknown else "running")
     may.set()
-    await leases_of(there).renew()
-    assert b'"cancelled"' in (await envelopes(theirs))[-1].data
     (await retry).close()
     await wait_until_stored(here)
+    await leases_of(there).renew()
+    assert b'"cancelled"' in (await envelopes(theirs))[-1].data
     assert here.registry.by_key.get(RUN) is None  # these ids mean the other run, also here
     await wait_until_stored(there)

@@ -18,9 +18,9 @@ from agui_container.conversation.recovery import EVENT
 from agui_container.engine import admission
 from agui_container.engine.engine import Engine
 from agui_container.ports.records import RunKey
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.validator import RunSequence
-from agui_container.protocol.wire.envelope import Envelope
 from agui_container.run.run import Run
 from agui_container.run.subscription import Subscription
 from agui_core.commands import ThreadsDelete, ThreadsFork, ThreadsGet

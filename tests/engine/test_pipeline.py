@@ -20,9 +20,9 @@ from pydantic import TypeAdapter
 from agui_container.engine.engine import Engine
 from agui_container.ports import RunContext
 from agui_container.protocol.encoder import encode
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.validator import ProducerRules, RunSequence
-from agui_container.protocol.wire.envelope import Envelope
 from agui_core.expander import MAX_DELTA, IllegalEvent
 from tests.engine.doubles import FakeClock, asking, caller, cancel_run, envelopes, eventually, make_service
 from tests.protocol.random_walks import Walk

@@ -19,13 +19,13 @@ from agui_container.ports.records import (
     ThreadKey,
 )
 from agui_container.ports.store import Delete, Store
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 from agui_container.replicas.leases import Leases
 from agui_container.run.cluster import LEASE_SECONDS, Cluster
 from agui_container.settings import Settings
 from agui_container.threads import LARGE_BYTES
-from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, forever, make_service
-from tests.engine.replicas import durable_store_of, leases_of, temporary_store
+from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, forever, make_service, wait_for_event
+from tests.engine.replicas import durable_store_of, hold_calls, leases_of, temporary_store
 from tests.replicas.buses.memory_bus import MemoryBus
 
 RUN = RunKey("everybody", "t1", "r1")
@@ -66,20 +66,14 @@ async def wait_until_stored(service: Engine) -> None:
 
 async def test_no_event_is_visible_before_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     service = await open_service(talker)
-    store, may = durable_store_of(service), asyncio.Event()
-    finish = store.finish
-
-    async def later(run: RunKey, replica: str, given: list[Envelope], ending: Ending) -> None:
-        await may.wait()
-        await finish(run, replica, given, ending)
-
-    monkeypatch.setattr(store, "append", later)
-    monkeypatch.setattr(store, "finish", later)
+    store = durable_store_of(service)
+    held = [hold_calls(monkeypatch, store, name) for name in ("append", "finish")]
     reader = await service.admit(asking(), caller())
     await eventually(lambda: reader.run.log.has_ended)
     assert len(reader.run.log) > 0
     assert service.registry.by_key[RUN].log.watermark == 0
-    may.set()
+    for _, may in held:
+        may.set()
     seen = await envelopes(reader)
     assert [envelope.seq for envelope in await store.envelopes(RUN, 0)] == [envelope.seq for envelope in seen]
     await wait_until_stored(service)
@@ -132,7 +126,7 @@ def record_merges(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     return threads
 
 
-async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote() -> None:
+async def test_readers_of_a_run_that_was_taken_see_as_much_of_it_as_the_other_has_stored() -> None:
     clock = FakeClock()
     store = temporary_store(clock)
 
@@ -153,7 +147,8 @@ async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote(
     await beat(leases)
     service.registry.by_key[RUN].ctx.emit("after")
     seen = await envelopes(reader)
-    assert seen == list(await store.envelopes(RUN, 0))
+    kept = list(await store.envelopes(RUN, 0))
+    assert (seen[:-1], seen[-1].seq, seen[-1].type) == (kept[:-1], kept[-1].seq, kept[-1].type)
     assert [event.type.value for event in seen][-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
     assert b"RUN_LOST" in seen[-1].data
     record = await store.run(RUN)
@@ -172,4 +167,25 @@ async def test_readers_of_a_run_whose_thread_was_deleted_see_the_end_that_it_has
     seen = await envelopes(reader)
     assert [event.type.value for event in seen] == ["RUN_STARTED", "RUN_ERROR"]
     assert b"The thread of this run was deleted." in seen[-1].data
+    await wait_until_stored(service)
+
+
+async def test_stored_events_can_be_read_before_the_store_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    service, may = await open_service(forever), asyncio.Event()
+    append, stored = durable_store_of(service).append, asyncio.Event()
+
+    async def late(run: RunKey, replica: str, given: list[Envelope]) -> None:
+        await append(run, replica, given)
+        stored.set()
+        await may.wait()
+
+    monkeypatch.setattr(service.cluster.store, "append", late)
+    first = await service.admit(asking(), caller())
+    await wait_for_event(stored)
+    count = len(await durable_store_of(service).envelopes(RUN, 0))
+    again = await service.attach(caller(), "t1", "r1", count)  # another replica has shown them
+    may.set()
+    service.registry.by_key[RUN].cancel()
+    whole = await envelopes(first)
+    assert await envelopes(again) == whole[count:]
     await wait_until_stored(service)

@@ -9,8 +9,7 @@ from ag_ui.core import RunAgentInput, RunFinishedEvent, StateSnapshotEvent
 from agui_container.conversation.state import SharedState
 from agui_container.engine.engine import Engine
 from agui_container.ports import Item, RunContext
-from agui_container.ports.records import Ending, RunKey
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.ports.records import RunKey
 from agui_container.settings import Settings
 from tests.engine.doubles import (
     FakeClock,
@@ -19,10 +18,8 @@ from tests.engine.doubles import (
     caller,
     envelopes,
     eventually,
-    forever,
     make_service,
 )
-from tests.engine.replicas import Replicas
 from tests.engine.test_run import names, wait_until_idle
 
 
@@ -65,23 +62,6 @@ async def test_background_work_that_fails_is_logged_and_over(caplog: pytest.LogC
 
 
 # --- drain ---
-
-
-async def test_a_drain_waits_for_what_is_being_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    replicas = Replicas()
-    service, finish = await replicas.start(forever), replicas.store.finish
-
-    async def slow(run: RunKey, replica: str, given: list[Envelope], ending: Ending) -> None:
-        for _ in range(10):
-            await asyncio.sleep(0)
-        await finish(run, replica, given, ending)
-
-    monkeypatch.setattr(replicas.store, "finish", slow)
-    reader = await service.admit(asking(), caller())
-    await service.drain(0)
-    record = await replicas.store.run(reader.run.key)
-    assert record is not None
-    assert not record.is_open
 
 
 async def test_reading_out_waits_for_the_last_reader() -> None:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 import pytest
 
 from agui_container.engine.engine import Engine
-from agui_container.ports.records import Begun, Busy, Claim, Exists, RunKey
-from agui_container.ports.store import Merge, StoreUnavailable
+from agui_container.ports.records import RunKey
+from agui_container.ports.store import StoreUnavailable
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.wire.envelope import Envelope
 from agui_container.replicas import remote_run
 from tests.engine.doubles import asking, caller, envelopes, eventually, raises_code, wait_for_event
-from tests.engine.replicas import Replicas, hello, leases_of, renew_until, types
+from tests.engine.replicas import Replicas, hello, hold_calls, leases_of, renew_until, types
 from tests.engine.test_recorder import RUN, talker, wait_until_stored
 
 
@@ -66,18 +66,14 @@ async def test_readers_of_a_run_that_is_not_admitted_read_the_one_that_ran_if_th
 ) -> None:
     replicas = Replicas()
     here, there = await replicas.start(talker), await replicas.start(talker)
-    asked, may = asyncio.Event(), asyncio.Event()
-    begin = replicas.store.begin
 
-    async def later(claim: Claim, merge: Merge) -> Begun | Exists | Busy:
-        asked.set()
-        await may.wait()
-        if not ran:
-            raise StoreUnavailable("gone")
-        return await begin(claim, merge)
+    async def gone(*_: object) -> None:
+        raise StoreUnavailable("gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr(replicas.store, "begin", later)
+        if not ran:
+            patch.setattr(replicas.store, "begin", gone)
+        asked, may = hold_calls(patch, replicas.store, "begin")
         waiting = asyncio.create_task(there.admit(asking(), caller()))
         await wait_for_event(asked)
         reading = asyncio.create_task(there.attach(caller(), "t1", "r1", 0))

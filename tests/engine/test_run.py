@@ -11,12 +11,12 @@ from ag_ui.core import (
 )
 
 from agui_container.engine.engine import Engine
+from agui_container.engine.limits import CapacityLimits
 from agui_container.ports import Item
 from agui_container.protocol.encoder import MAX_EVENT_BYTES
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.wire.envelope import Envelope
 from agui_container.run.fairness import BURST, FairScheduler
-from agui_container.run.policy import CapacityLimits
 from tests.engine.doubles import (
     WAIT,
     asking,

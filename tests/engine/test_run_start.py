@@ -7,7 +7,6 @@ import pytest
 from agui_container.ports.records import Change, Ending, RunKey, RunStatus, StoredMessage
 from agui_container.ports.store import StoreUnavailable
 from agui_container.protocol.errors import ErrorCode
-from agui_container.run.cluster import Cluster
 from agui_container.settings import Settings
 from agui_container.stores.memory import MemoryStore
 from tests.engine.doubles import (
@@ -19,30 +18,36 @@ from tests.engine.doubles import (
     envelopes,
     eventually,
     forever,
-    make_service,
     raises_code,
     wait_for_event,
 )
-from tests.engine.replicas import hold_claims, temporary_store
+from tests.engine.replicas import hold_calls, temporary_store
 from tests.engine.test_recorder import RUN, THREAD, open_service, talker, wait_until_stored
-from tests.replicas.buses.memory_bus import MemoryBus
 from tests.stores.doubles import claim_run, thread_of
 
 
-async def test_a_run_in_line_whose_store_has_gone_away_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def gone(*_: object) -> None:
-        raise StoreUnavailable("gone")
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [(StoreUnavailable("gone"), b"STORE_UNAVAILABLE"), (RuntimeError("unreadable"), b"INTERNAL_ERROR")],
+)
+async def test_a_run_in_line_whose_store_fails_says_so(
+    monkeypatch: pytest.MonkeyPatch, failure: Exception, code: bytes
+) -> None:
+    async def fail(*_: object) -> None:
+        raise failure
 
     service = await open_service(forever, settings=Settings(on_busy="enqueue"))
     first = await service.admit(asking(), caller())
     waiting = await service.admit(asking(run="r2"), caller())
     with monkeypatch.context() as patched:
-        patched.setattr(service.cluster.store, "begin", gone)
+        for name in ("begin", "run"):
+            patched.setattr(service.cluster.store, name, fail)
         cancel_run(service, first)
         await eventually(lambda: waiting.run.log.has_ended)
+    assert (await envelopes(first))[-1].type == "RUN_FINISHED"
     seen = await envelopes(waiting)
     assert [event.type.value for event in seen] == ["RUN_STARTED", "RUN_ERROR"]
-    assert b"STORE_UNAVAILABLE" in seen[-1].data
+    assert code in seen[-1].data
     await wait_until_stored(service)
 
 
@@ -68,7 +73,7 @@ async def test_a_history_that_cannot_be_read_refuses_the_run_and_leaves_the_thre
 
 async def test_a_caller_that_leaves_during_the_claim_of_its_run_has_left_it(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
-    begun, may = hold_claims(monkeypatch, store)
+    begun, may = hold_calls(monkeypatch, store, "begin")
     service = await open_service(forever, store=store)
     admitting = asyncio.create_task(service.admit(asking(), caller()))
     await wait_for_event(begun)
@@ -85,12 +90,9 @@ async def test_a_caller_that_leaves_during_the_claim_of_its_run_has_left_it(monk
 async def test_a_run_that_ends_during_its_claim_keeps_what_was_said(
     monkeypatch: pytest.MonkeyPatch, *, durable: bool, stops: bool
 ) -> None:
-    clock = FakeClock()
-    store = temporary_store(clock) if durable else MemoryStore()
-    begun, may = hold_claims(monkeypatch, store)
-    cluster = Cluster(store, MemoryBus(), clock, new_id=lambda: "replica-1")
-    service = make_service(talker, clock=clock, cluster=cluster)
-    await cluster.open()
+    store = temporary_store(FakeClock()) if durable else MemoryStore()
+    begun, may = hold_calls(monkeypatch, store, "begin")
+    service = await open_service(talker, store=store)
     reader = service.start(asking(), caller())
     await wait_for_event(begun)
     drain = asyncio.create_task(service.drain(0)) if stops else None

@@ -7,12 +7,13 @@ import pytest
 from ag_ui.core import AgentCapabilities, RunAgentInput
 
 from agui_container.agents.as_agent import as_agent
-from agui_container.engine.engine import Engine
+from agui_container.engine.engine import Engine, close_all
+from agui_container.engine.limits import Policy
 from agui_container.main import build_app
 from agui_container.ports import Item
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.cluster import Cluster
-from agui_container.run.policy import OnBusy, Policy, ThreadCondition
+from agui_container.run.policy import OnBusy, ThreadCondition
 from agui_container.settings import Settings
 from agui_container.stores.memory import MemoryStore
 from tests.engine.doubles import (
@@ -77,6 +78,25 @@ async def test_the_resources_of_the_agents_parts_are_released_when_the_service_c
     await service.open()
     await service.aclose()
     assert closed == ["a connection"] * 2
+
+
+async def test_a_connection_that_fails_or_hangs_does_not_keep_the_others_open(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    closed = list[str]()
+
+    async def close() -> None:
+        closed.append("one")
+
+    async def fail() -> None:
+        raise OSError("reset by peer")
+
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    await close_all([fail, hang, close], 0.01)
+    assert closed == ["one"]
+    assert caplog.messages == ["closing failed"]
 
 
 async def test_a_request_that_overtakes_the_stop_before_it_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import pytest
 
 from agui_container.engine.engine import Engine
-from agui_container.ports.records import RunKey, RunRecord
+from agui_container.ports.records import RunKey
 from agui_container.ports.store import Delete
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.errors import ErrorCode
-from agui_container.protocol.wire.envelope import Envelope
 from agui_container.replicas.leases import RETENTION_SECONDS
-from tests.engine.doubles import asking, caller, envelopes, forever, raises_code, wait_for_event
-from tests.engine.replicas import Replicas, hold_claims, leases_of
+from tests.engine.doubles import asking, caller, envelopes, raises_code
+from tests.engine.replicas import Replicas, leases_of
 from tests.engine.test_recorder import RUN, open_service, talker, wait_until_stored
 
 
@@ -51,32 +51,6 @@ async def test_a_stored_run_without_readers_takes_no_memory() -> None:
     reader.close()
     assert service.registry.by_key.get(RUN) is None
     assert service.readings()["agui.limit.used"]["logBytes"] == 0
-
-
-# --- retries of forgotten runs ----------------------------------------------------------------------------------------
-async def test_a_cancel_reaches_a_run_that_has_begun_elsewhere_while_it_was_looked_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    replicas = Replicas()
-    here, there = await replicas.start(forever), await replicas.start(forever)
-    theirs = await there.admit(asking(), caller())
-    asked, may = hold_claims(monkeypatch, replicas.store)
-    retry, get, looked = here.start(asking(), caller()), replicas.store.run, list[RunKey]()
-
-    async def late(key: RunKey) -> RunRecord | None:
-        looked.append(key)
-        return await get(key) if len(looked) > 1 else None
-
-    await wait_for_event(asked)
-    monkeypatch.setattr(replicas.store, "run", late)
-    assert (await here.runs.cancel(caller(), "t1", "r1"))["status"] == "cancelled"
-    may.set()
-    await wait_until_stored(here)
-    await leases_of(there).renew()
-    assert b'"cancelled"' in (await envelopes(theirs))[-1].data
-    retry.close()
-    await wait_until_stored(here)
-    await wait_until_stored(there)
 
 
 # --- deletions during a reading ---------------------------------------------------------------------------------------

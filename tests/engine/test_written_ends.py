@@ -11,13 +11,12 @@ from agui_container.ports import Item
 from agui_container.ports import store as store_port
 from agui_container.ports.records import Ending, RunKey
 from agui_container.ports.store import Store
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 from agui_container.run import recorder
-from agui_container.run.cluster import Cluster
 from agui_container.stores.memory import MemoryStore
-from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, make_service, wait_for_event
+from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, wait_for_event
 from tests.engine.replicas import temporary_store
-from tests.replicas.buses.memory_bus import MemoryBus
+from tests.engine.test_recorder import open_service
 
 END_TYPES = ["TEXT_MESSAGE_END", "RUN_FINISHED"]
 
@@ -40,14 +39,10 @@ class Gate:
 
 async def open_gated(kind: str) -> tuple[Engine, Gate]:
     """Return an engine on a store of a kind. One in memory stands for that which writes turns to a service."""
-    clock = FakeClock()
-    store = temporary_store(clock) if kind == "durable" else MemoryStore()
+    store = temporary_store(FakeClock()) if kind == "durable" else MemoryStore()
     gate = Gate(store)
     vars(store).update(finish=gate.finish, writes_turns=kind == "turns")
-    cluster = Cluster(store, MemoryBus(), clock, new_id=lambda: "replica-1")
-    service = make_service(talker, clock=clock, cluster=cluster)
-    await cluster.open()
-    return service, gate
+    return await open_service(talker, store=store), gate
 
 
 async def talker(_: RunAgentInput) -> AsyncIterator[Item]:

@@ -1,8 +1,7 @@
 """The offline model does what docs/models.md says, the same way every time."""
 
 import json
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from ag_ui.core import (
@@ -18,14 +17,11 @@ from ag_ui.core import (
 )
 from ag_ui.core import Tool as ToolSpec
 
-from agui_container.models import offline
-from agui_container.models.offline import HELP, MESSAGE_COST, OfflineModel, make_plan
+from agui_container.models.offline import HELP, OfflineModel, make_plan
 from agui_container.ports import Delta, Prompt, TextDelta, ToolCallDelta
-from agui_container.threads import LARGE_BYTES
 from tests.contexts import run_input
 
 BUILTIN = ("calculate", "current_time")
-NEWLINES = "\n" * LARGE_BYTES
 
 
 def spec(name: str) -> ToolSpec:
@@ -132,27 +128,3 @@ def test_no_message_takes_long_to_read(start: str, filler: str) -> None:
     # 200 kB: linear patterns need milliseconds, a quadratic one would need minutes.
     assert make_plan(run_input(f"{start}x{filler * 200_000}x").messages, BUILTIN)
     assert make_plan(run_input(f"{start} {filler * 200_000}\x00").messages, BUILTIN)
-
-
-@pytest.mark.parametrize(
-    "said",
-    [("\n" * 5_000_000,), (f"call a{NEWLINES}x",), ("hello",) * (LARGE_BYTES // MESSAGE_COST)],
-    ids=["newlines", "lines after a call", "messages"],
-)
-async def test_a_large_prompt_is_read_and_counted_in_a_thread(
-    said: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    readers: list[tuple[str, threading.Thread]] = []
-
-    def record(name: str, function: Callable[..., object]) -> Callable[..., object]:
-        def recorded(*args: object) -> object:
-            readers.append((name, threading.current_thread()))
-            return function(*args)
-
-        return recorded
-
-    for name in ("make_plan", "usage_of"):
-        monkeypatch.setattr(offline, name, record(name, getattr(offline, name)))
-    await deltas(*said)
-    assert [name for name, _ in readers] == ["make_plan", "usage_of"]
-    assert threading.main_thread() not in {thread for _, thread in readers}

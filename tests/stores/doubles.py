@@ -19,7 +19,7 @@ from agui_container.ports.records import (
     ThreadStatus,
 )
 from agui_container.ports.store import Store
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 
 THREAD = ThreadKey("owner", "t1")
 RUN = RunKey(*THREAD, "r1")

@@ -28,7 +28,7 @@ from agui_container.ports.store import (
     RunQuery,
     Store,
 )
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 from tests.stores.conftest import DurableReplica, Replica
 from tests.stores.doubles import (
     RUN,

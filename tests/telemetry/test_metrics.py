@@ -13,10 +13,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from agui_container.engine.engine import Engine
 from agui_container.engine.health import LoopMonitor
+from agui_container.engine.limits import IdentityLimits
 from agui_container.main import build_app
 from agui_container.ports import Item
 from agui_container.protocol.errors import AppError
-from agui_container.run.policy import IdentityLimits
 from agui_container.settings import Settings
 from agui_container.telemetry import instruments
 from agui_container.telemetry.prometheus import Exposition, expose, metric_name
@@ -34,7 +34,7 @@ def exposition(reader: InMemoryMetricReader) -> Iterator[Exposition]:
     """The exposition of this test alone, beside OpenTelemetry's reader."""
     expose.cache_clear()
     yield expose()
-    instruments.sinks.clear()
+    instruments.recorders.clear()
     expose.cache_clear()
 
 
@@ -169,7 +169,7 @@ async def test_there_is_no_metrics_route_unless_it_is_on() -> None:
         for enabled in (False, True)
     }
     assert paths[True] - paths[False] == {"/metrics"}
-    instruments.sinks.clear()
+    instruments.recorders.clear()
     expose.cache_clear()
 
 

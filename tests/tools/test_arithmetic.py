@@ -32,15 +32,9 @@ def test_it_computes(expression: str, value: float) -> None:
     assert evaluate(expression) == value
 
 
-@pytest.mark.parametrize("expression", ["1 / 0", "1 // 0", "1 % 0", "0 ** -1", "1.0 / (2 - 2)"])
-def test_division_by_zero_is_said(expression: str) -> None:
-    with pytest.raises(ToolError, match=r"^Division by zero\.$"):
-        evaluate(expression)
-
-
-@pytest.mark.parametrize(
-    "expression",
-    [
+REFUSED = {
+    r"^Division by zero\.$": ["1 / 0", "1 // 0", "1 % 0", "0 ** -1", "1.0 / (2 - 2)"],
+    r"^The numbers are too large\.$": [
         "9 ** 9 ** 9",
         "2 ** 4096",
         "2 ** 4000 ** 100",
@@ -50,15 +44,7 @@ def test_division_by_zero_is_said(expression: str) -> None:
         "(2 ** 4000) / 3",
         "sqrt(2 ** 4000)",
     ],
-)
-def test_too_large_numbers_are_refused_before_they_are_computed(expression: str) -> None:
-    with pytest.raises(ToolError, match=r"^The numbers are too large\.$"):
-        evaluate(expression)
-
-
-@pytest.mark.parametrize(
-    "expression",
-    [
+    r"^This is not arithmetic: .+ abs, round, sqrt, min, max, pi, e\.$": [
         "__import__('os')",
         "'a' * 10",
         "True + 1",
@@ -72,9 +58,20 @@ def test_too_large_numbers_are_refused_before_they_are_computed(expression: str)
         "pow(2, 3)",
         "(lambda: 1)()",
     ],
+    r"^The expression is too long": ["1" * (MAX_LENGTH + 1)],
+    r"^The result is not a real number\.$": ["(-8) ** 0.5"],
+    r"^sqrt is not defined for this number\.$": ["sqrt(-1)"],
+    r"^(sqrt|round) takes 1 argument\(s\)\.$": ["sqrt()", "round(5, -9)"],
+    r"^min takes 2 or more argument\(s\)\.$": ["min(1)"],
+}
+
+
+@pytest.mark.parametrize(
+    ("expression", "sentence"),
+    [(expression, sentence) for sentence, expressions in REFUSED.items() for expression in expressions],
 )
-def test_text_that_is_not_arithmetic_is_refused(expression: str) -> None:
-    with pytest.raises(ToolError, match=r"^This is not arithmetic: .+ abs, round, sqrt, min, max, pi, e\.$"):
+def test_everything_else_is_refused_with_a_reason(expression: str, sentence: str) -> None:
+    with pytest.raises(ToolError, match=sentence):
         evaluate(expression)
 
 
@@ -90,11 +87,6 @@ def test_text_that_is_not_an_expression_is_refused(expression: str) -> None:
 def test_deep_nesting_is_computed_or_refused(expression: str) -> None:
     with contextlib.suppress(ToolError):
         assert evaluate(expression) in (1, -1, 2, 250)
-
-
-def test_long_text_is_refused() -> None:
-    with pytest.raises(ToolError, match="too long"):
-        evaluate("1" * (MAX_LENGTH + 1))
 
 
 def tool(name: str, now: float = 0.0) -> Tool:
@@ -123,19 +115,3 @@ async def test_current_time_knows_time_zones() -> None:
 async def test_current_time_refuses_other_names(name: str) -> None:
     with pytest.raises(ToolError, match=r"^There is no time zone named '.{1,64}'\. Use an IANA name"):
         await call("current_time", timezone=name)
-
-
-@pytest.mark.parametrize(
-    ("expression", "sentence"),
-    [
-        ("(-8) ** 0.5", "The result is not a real number."),
-        ("sqrt(-1)", "sqrt is not defined for this number."),
-        ("sqrt()", "sqrt takes 1 argument(s)."),
-        ("round(5, -9)", "round takes 1 argument(s)."),
-        ("min(1)", "min takes 2 or more argument(s)."),
-    ],
-)
-def test_functions_say_what_they_take(expression: str, sentence: str) -> None:
-    with pytest.raises(ToolError) as caught:
-        evaluate(expression)
-    assert str(caught.value) == sentence

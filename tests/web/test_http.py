@@ -7,8 +7,8 @@ import logging
 
 import pytest
 
+from agui_container.engine.limits import CapacityLimits
 from agui_container.ports import LOG_FIELDS
-from agui_container.run.policy import CapacityLimits
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, asking, caller, forever
 from tests.sse import frames_of, http_client

@@ -2,20 +2,17 @@
 
 import contextlib
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 
 import pytest
 from google.protobuf.wrappers_pb2 import StringValue as Line
-from grpclib.client import StreamStreamMethod
 
 from agui_container import main
 from agui_container.settings import Settings
 from examples import line_protocol
 from tests.behaviour.approval_tools import POLICY, TOOLS
-from tests.behaviour.over_grpc import ClientCall
 from tests.behaviour.server import port_of, serving
 from tests.docs.documents import GUIDES
-from tests.protocols.grpc.callers import connect_caller
+from tests.protocols.grpc.client import GrpcCall, client_of
 
 PAGE = GUIDES["add-a-protocol"]
 
@@ -31,11 +28,11 @@ async def url(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
 
 
 class Talk:
-    def __init__(self, call: ClientCall[Line, Line]) -> None:
+    def __init__(self, call: GrpcCall[Line, Line]) -> None:
         self.call = call
 
     async def say(self, text: str) -> None:
-        await self.call.send(Line(value=text))
+        await self.call.send(value=text)
 
     async def until(self, last: str) -> str:
         """Read until the text ends with this. Returns the text from the last read on."""
@@ -49,11 +46,8 @@ class Talk:
 
 @contextlib.asynccontextmanager
 async def talking(url: str) -> AsyncIterator[Talk]:
-    async with AsyncExitStack() as closing:
-        caller = connect_caller(port_of(url), "somebody", closing)
-        talk = Talk(ClientCall(StreamStreamMethod(caller.channel, "/lines.Lines/Talk", Line, Line), {}))
-        closing.push_async_callback(talk.call.close)
-        yield talk
+    async with client_of(port_of(url)) as client:
+        yield Talk(client.open("/lines.Lines/Talk", Line, Line))
 
 
 async def test_the_conversation_of_the_page_goes_as_it_says(url: str) -> None:

@@ -73,14 +73,6 @@ async def test_every_route_answers_as_its_command(serve: Serve) -> None:
     ]
 
 
-async def test_a_transcript_is_plain_text(serve: Serve) -> None:
-    client, _ = await serve(brief)
-    await store_conversation(client.service.cluster.store)
-    answer = await ask_for(client, "GET", "/threads/t1/transcript")
-    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
-    assert answer.text.startswith("User:\n  calculate 6*7\n\nAssistant:\n")
-
-
 @pytest.mark.parametrize("name", ODD)
 async def test_an_id_of_any_characters_has_its_own_address(serve: Serve, name: str) -> None:
     client, _ = await serve(brief)

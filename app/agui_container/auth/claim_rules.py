@@ -8,7 +8,6 @@ ACCESS_DENIED, because another token of the same kind would not help.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
@@ -30,31 +29,17 @@ Name = Annotated[str, Field(min_length=1, max_length=255)]
 
 
 class AwsModel(BaseModel):
-    """Base of the models of AWS's JSON."""
-
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True)
 
 
-class ClaimOperator(StrEnum):
-    """Comparison of a claim with the configured value."""
-
-    EQUALS = "EQUALS"
-    CONTAINS = "CONTAINS"
-    CONTAINS_ANY = "CONTAINS_ANY"
-
-
 class MatchValue(AwsModel):
-    """The configured value: one string or a list of strings."""
-
     match_value_string: Name | None = None
     match_value_string_list: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
 
 
 class ClaimMatch(AwsModel):
-    """The configured value and how it is compared."""
-
     claim_match_value: MatchValue
-    claim_match_operator: ClaimOperator
+    claim_match_operator: Literal["EQUALS", "CONTAINS", "CONTAINS_ANY"]
 
 
 class ClaimRule(AwsModel):
@@ -71,8 +56,8 @@ class ClaimRule(AwsModel):
     @model_validator(mode="after")
     def _check_combination(self) -> Self:
         match = self.authorizing_claim_match_value
-        is_list = match.claim_match_operator is ClaimOperator.CONTAINS_ANY
-        value_type = "STRING" if match.claim_match_operator is ClaimOperator.EQUALS else "STRING_ARRAY"
+        is_list = match.claim_match_operator == "CONTAINS_ANY"
+        value_type = "STRING" if match.claim_match_operator == "EQUALS" else "STRING_ARRAY"
         if self.inbound_token_claim_value_type != value_type:
             raise ValueError(f"{match.claim_match_operator} is for claims of the type {value_type}")
         value = match.claim_match_value
@@ -86,7 +71,7 @@ class ClaimRule(AwsModel):
         claim = claims.get(self.inbound_token_claim_name)
         match = self.authorizing_claim_match_value
         value = match.claim_match_value
-        if match.claim_match_operator is ClaimOperator.EQUALS:
+        if match.claim_match_operator == "EQUALS":
             return isinstance(claim, str) and claim == value.match_value_string
         allowed = value.match_value_string_list or (value.match_value_string,)
         return isinstance(claim, list) and any(each in claim for each in allowed)
@@ -96,11 +81,7 @@ CLAIM_RULES: TypeAdapter[tuple[ClaimRule, ...]] = TypeAdapter(tuple[ClaimRule, .
 
 
 def parse_claim_rules(text: str) -> tuple[ClaimRule, ...]:
-    """Parse a JSON list of rules.
-
-    Raises:
-        ValueError: naming the field.
-    """
+    """Parse a JSON list of rules. Raises ``ValueError``, naming the field."""
     try:
         return CLAIM_RULES.validate_json(text)
     except ValidationError as error:
@@ -111,14 +92,7 @@ def parse_claim_rules(text: str) -> tuple[ClaimRule, ...]:
 
 @dataclass(frozen=True, slots=True)
 class TokenRules:
-    """Requirements on the claims of a token. An empty collection requires nothing.
-
-    Attributes:
-        audience: values of ``aud``, of which the token must have one.
-        clients: values of ``client_id``, of which the token must have one.
-        scopes: scopes, of which the token must have one.
-        claims: rules that must all hold.
-    """
+    """Requirements on the claims of a token: one of each collection that is not empty, and all of ``claims``."""
 
     audience: Collection[str] = ()
     clients: Collection[str] = ()
@@ -126,16 +100,7 @@ class TokenRules:
     claims: Collection[ClaimRule] = ()
 
     def principal(self, claims: Mapping[str, object], issuer: str, now: float) -> Principal:
-        """Check the claims of a verified token and return its principal.
-
-        Args:
-            claims: the token's claims.
-            issuer: the issuer that the discovery document names.
-            now: Unix seconds.
-
-        Raises:
-            AppError: UNAUTHORIZED or ACCESS_DENIED, naming the claim.
-        """
+        """Check the claims of a verified token. Raises ``AppError`` UNAUTHORIZED or ACCESS_DENIED, naming the claim."""
         if claims.get("iss") != issuer:
             raise unauthorized("The token is of another issuer.")
         expires_at = check_times(claims, now)
@@ -159,11 +124,7 @@ class TokenRules:
 
 
 def check_times(claims: Mapping[str, object], now: float) -> float:
-    """Check ``exp``, ``nbf`` and ``iat``, and return the time from which on the token is refused.
-
-    Raises:
-        AppError: UNAUTHORIZED.
-    """
+    """Check ``exp``, ``nbf`` and ``iat``, and return the time from which on the token is refused."""
     expiry = seconds(claims, "exp")
     if expiry is None:
         raise unauthorized("The token has no time of expiry (exp).")
@@ -201,7 +162,6 @@ def strings(claim: object) -> set[str]:
 
 
 def unauthorized(message: str) -> AppError:
-    """Return the error for a token that is missing or invalid."""
     return AppError(ErrorCode.UNAUTHORIZED, message)
 
 

@@ -20,6 +20,7 @@ MAX_TOKEN = 16_000
 
 SIGNATURE_ONLY = jwt.PyJWT(
     {
+        "enforce_minimum_key_length": True,
         "verify_aud": False,
         "verify_exp": False,
         "verify_iat": False,
@@ -33,34 +34,20 @@ SIGNATURE_ONLY = jwt.PyJWT(
 
 
 class JwtAuthenticator:
-    """Verifier of the tokens of one issuer.
-
-    Args:
-        discovery_url: URL of the issuer's discovery document.
-        rules: requirements on the claims.
-        clock: source of time.
-    """
-
     def __init__(self, discovery_url: str, rules: TokenRules, clock: Clock) -> None:
         self._issuer = IssuerClient(discovery_url, clock.time)
         self._rules = rules
         self._clock = clock
 
     async def authenticate(self, token: str | None) -> Principal:
-        """Verify the signature and the claims of a token. Raises ``AppError`` as in the port."""
         if token is None:
             raise unauthorized("A bearer token is required.")
         issuer, keys = await self._issuer.find(read_key_id(token))
         return self._rules.principal(verified_claims(token, keys), issuer, self._clock.time())
 
     def check_expiry(self, principal: Principal) -> None:
-        """Check the expiry. Raises ``AppError`` UNAUTHORIZED."""
         if self._clock.time() >= principal.expires_at:
             raise expired()
-
-    async def aclose(self) -> None:
-        """Stop reading the issuer's keys."""
-        await self._issuer.aclose()
 
 
 def read_key_id(token: str) -> str | None:

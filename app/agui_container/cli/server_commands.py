@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from agui_client import Session
-from agui_container.cli.export import as_markdown, export
+from agui_client.rendering import markdown
 from agui_container.cli.failure import without_controls
 from agui_container.cli.signals import run_command
 from agui_container.cli.target import AT_ONCE, ServerOptions, server_options
@@ -72,6 +72,19 @@ async def show_thread(session: Session) -> None:
 async def export_thread(session: Session, file: Path) -> None:
     """Write a thread to FILE: as JSON if its name ends with .json, otherwise as Markdown."""
     export(await session.refresh(), file)
+
+
+def export(session: Session, file: Path) -> None:
+    messages = [it.model_dump(mode="json", by_alias=True, exclude_none=True) for it in session.messages]
+    fields = {"threadId": session.thread_id, "title": session.title, "messages": messages, "state": session.state}
+    is_json = file.suffix == ".json"
+    text = json.dumps(fields, indent=2, ensure_ascii=False) if is_json else as_markdown(session)
+    file.write_text(f"{text}\n", encoding="utf-8")
+
+
+def as_markdown(session: Session) -> str:
+    heading = f"# {session.title}\n\n" if session.title else ""
+    return f"{heading}{markdown(session.messages)}"
 
 
 @threads.command("rename")

@@ -18,7 +18,7 @@ from agui_container.engine.files import Files
 from agui_container.engine.finder import RunFinder
 from agui_container.engine.health import Health, LoopMonitor
 from agui_container.engine.inputs import check_same_messages, fingerprint_of
-from agui_container.engine.quota import Limit, Quota
+from agui_container.engine.limits import Limit, Policy, Quota
 from agui_container.engine.registry import OpenReaders, RunRegistry
 from agui_container.engine.single_reader_runs import AnswerApp, AppRun, no_server
 from agui_container.engine.threads import ThreadCommands
@@ -33,7 +33,7 @@ from agui_container.run.endings import describe_failure
 from agui_container.run.event_log import EventLog
 from agui_container.run.life import RunPhase
 from agui_container.run.pipeline import EventPipeline
-from agui_container.run.policy import NO_CONDITION, OnBusy, Policy, ThreadCondition
+from agui_container.run.policy import NO_CONDITION, OnBusy, ThreadCondition
 from agui_container.run.recorder import RunRecorder
 from agui_container.run.run import Run, RunOrigin
 from agui_container.run.subscription import Readable, Subscription
@@ -160,7 +160,7 @@ class Engine:
                 subscription.close()
                 subscription = self.readers.open(other, 0)
             if known is not None and subscription.run is known:
-                fingerprint = await offload_if_large(size, fingerprint_of, run_input.messages)
+                fingerprint = await offload_if_large(size, fingerprint_of, run_input)
                 check_same_messages(fingerprint, known.fingerprint)
         except BaseException:
             subscription.close()

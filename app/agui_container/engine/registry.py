@@ -11,14 +11,13 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 
 from agui_container.engine.health import Health
-from agui_container.engine.quota import Quota
+from agui_container.engine.limits import CapacityLimits, Quota
 from agui_container.ports.records import RunKey, ThreadKey
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.endings import CancelReason, start_failed_error
 from agui_container.run.event_log import Flusher
 from agui_container.run.fairness import FairScheduler
 from agui_container.run.life import RunPhase
-from agui_container.run.policy import CapacityLimits
 from agui_container.run.run import Run
 from agui_container.run.subscription import Readable, Subscription
 from agui_container.telemetry.export import make_exporter
@@ -27,10 +26,6 @@ logger = logging.getLogger(__name__)
 
 REQUEST_SECONDS = 0.1
 """Wait before telemetry is exported. The span of a request ends shortly after its run."""
-
-TURN_SECONDS = 0.1
-"""Seconds of one turn of a wait. A shutdown counts its seconds in turns: a process that does not get the processor for
-a while loses one turn, and not the time in which its runs would have ended."""
 
 UNWIND_SECONDS = 1.0
 """Longest wait of ``drain`` for agents that were cancelled. Agents that still block then end with the process."""
@@ -224,7 +219,7 @@ class RunRegistry:
 
     async def stop_recorders(self, seconds: float) -> None:
         """Wait until the ends of all runs are stored, for ``seconds`` at most. Then the others end for readers."""
-        await wait_in_turns(self.lives.values(), seconds)
+        await wait_until_done(self.lives.values(), seconds)
         lives = list(self.lives.values())
         for task in lives:
             task.cancel()
@@ -238,15 +233,15 @@ class RunRegistry:
         for run in self.open_runs():
             if not run.life.has_begun:
                 run.refuse(make_error())
-        await wait_in_turns(self.tasks, grace)
+        await wait_until_done(self.tasks, grace)
         for run in self.open_runs():
             run.refuse(make_error())
         for run in self.lives:
             run.recorder.is_stopping = True
         for task in self.tasks:
             task.cancel()
-        await wait_in_turns(self.tasks, UNWIND_SECONDS)
-        await wait_in_turns(self.lives.values(), UNWIND_SECONDS)
+        await wait_until_done(self.tasks, UNWIND_SECONDS)
+        await wait_until_done(self.lives.values(), UNWIND_SECONDS)
 
 
 class OpenReaders:
@@ -297,22 +292,19 @@ class OpenReaders:
                 await closed.wait()
 
     async def wait_all_closed(self, seconds: float) -> None:
-        """Wait as long as readers close within ``seconds``, which are counted in turns as in ``RunRegistry.drain``."""
-        loop, turns = asyncio.get_running_loop(), seconds / TURN_SECONDS
-        while turns > 0 and (count := self._count_at_end()):
-            await self.wait_for_close(loop.time() + TURN_SECONDS)
-            turns -= self._count_at_end() == count
-
-    def _count_at_end(self) -> int:
-        return sum(subscription.run.log.has_ended for subscription in self._open)
+        """Wait until no reader of an ended run is open, for ``seconds`` at most."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while any(subscription.run.log.has_ended for subscription in self._open) and loop.time() < deadline:
+            await self.wait_for_close(deadline)
 
 
-async def wait_in_turns(tasks: Collection[asyncio.Task[None]], seconds: float) -> None:
-    """Wait for ``seconds`` in turns at most until there are no tasks. Tasks leave the collection when they are done."""
-    turns = round(seconds / TURN_SECONDS)
-    while tasks and turns > 0:
-        await asyncio.wait(tasks, timeout=TURN_SECONDS)
-        turns -= 1
+async def wait_until_done(tasks: Collection[asyncio.Task[None]], seconds: float) -> None:
+    """Wait until there are no tasks, for ``seconds`` at most. Tasks leave the collection when they are done."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while tasks:
+                await asyncio.wait(tasks)
 
 
 async def export_after_requests(export: Awaitable[None]) -> None:

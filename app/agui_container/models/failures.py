@@ -28,7 +28,37 @@ TEXTS: Mapping[ErrorCode, str] = {
     ErrorCode.MODEL_CONTEXT_EXCEEDED: "The conversation is too long for the model.",
 }
 
-NO_ANSWER = "The model sent no answer."
+
+Outcome = tuple[ErrorCode, bool]
+"""Error code for clients, and True if the call may be repeated."""
+
+BY_STATUS: Mapping[int, Outcome] = {
+    401: (ErrorCode.MODEL_ACCESS_DENIED, False),
+    402: (ErrorCode.MODEL_ACCESS_DENIED, False),
+    403: (ErrorCode.MODEL_ACCESS_DENIED, False),
+    404: (ErrorCode.MODEL_NOT_FOUND, False),
+    405: (ErrorCode.MODEL_NOT_FOUND, False),
+    408: (ErrorCode.MODEL_TIMEOUT, True),
+    409: (ErrorCode.MODEL_UNAVAILABLE, True),
+    410: (ErrorCode.MODEL_NOT_FOUND, False),
+    413: (ErrorCode.MODEL_CONTEXT_EXCEEDED, False),
+    425: (ErrorCode.MODEL_UNAVAILABLE, True),
+    429: (ErrorCode.MODEL_THROTTLED, True),
+    500: (ErrorCode.MODEL_ERROR, True),
+    504: (ErrorCode.MODEL_TIMEOUT, True),
+}
+
+MIN_ERROR, MIN_SERVER_ERROR = 400, 500
+"""First HTTP statuses of all errors, and of those of a server."""
+
+
+def outcome_of_status(status: int) -> Outcome:
+    if status in BY_STATUS:
+        return BY_STATUS[status]
+    if status >= MIN_SERVER_ERROR:
+        return ErrorCode.MODEL_UNAVAILABLE, True
+    # Any other status is a redirect: the URL is wrong, and the API key must not be sent elsewhere.
+    return (ErrorCode.MODEL_REJECTED if status >= MIN_ERROR else ErrorCode.MODEL_NOT_FOUND), False
 
 
 class ErrorBody(Struct, frozen=True):
@@ -46,18 +76,17 @@ class ErrorBody(Struct, frozen=True):
 
 
 class ModelFailure(AppError):
-    """A failure of a model call. ``message`` is for the client, ``error_body`` for the log only."""
+    """A failure of a model call. ``error_body`` is for the log only."""
 
     def __init__(
         self,
         code: ErrorCode,
-        message: str | None = None,
         *,
         is_retryable: bool = False,
         retry_after: float | None = None,
         error_body: ErrorBody | None = None,
     ) -> None:
-        super().__init__(code, message or TEXTS[code], wait_seconds=retry_after)
+        super().__init__(code, TEXTS[code], wait_seconds=retry_after)
         self.is_retryable = is_retryable
         self.retry_after = retry_after
         self.error_body = error_body or ErrorBody()

@@ -124,7 +124,6 @@ NOT_BASE64 = "not base64"
 
 
 def why_not_inline(part: ContentPart) -> str:
-    """Return why a part without inline data cannot be used."""
     return NO_FILE if handle_of(part) else NOT_INLINE
 
 

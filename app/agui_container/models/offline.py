@@ -4,7 +4,7 @@ The last user message is a command, so that tools, reasoning, failures and long 
 table ``RULES`` maps the message to a plan of steps, and the model streams the plan. A new command is one row.
 
 Rule: the same prompt always gives the same deltas; nothing is random. Making a plan is pure. Patterns take linear time
-on any input, because messages may have up to 10 MB of text.
+on any input.
 """
 
 import asyncio
@@ -18,7 +18,6 @@ from msgspec import Struct
 from agui_container.ports import Delta, Prompt, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
 from agui_container.ports.tool import for_models
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.threads import offload_if_large
 from agui_core.transcript import has_failed
 from agui_core.turns import calls_of
 
@@ -28,8 +27,6 @@ GREETING = "hello world, "
 
 
 class Say(Struct, frozen=True):
-    """Text, streamed word by word."""
-
     text: str
 
 
@@ -52,8 +49,6 @@ class CallTool(Struct, frozen=True):
 
 
 class Wait(Struct, frozen=True):
-    """A pause without deltas."""
-
     seconds: float
 
 
@@ -163,22 +158,11 @@ def _builtin(name: str, arguments: dict[str, str], tools: Tools) -> Plan:
 
 def _calls(match: re.Match[str], _: Tools) -> Plan:
     """Plan one call per line that begins with ``call``. Other lines continue the arguments of the call before them."""
-    text, begins = match[0], list(_call_lines(match[0]))
+    text, begins = match[0], list(CALL_LINE.finditer(match[0]))
     ends = [begin.start() for begin in begins[1:]] + [len(text)]
     return tuple(
         CallTool(begin[1], text[begin.end() : end].strip() or "{}") for begin, end in zip(begins, ends, strict=True)
     )
-
-
-def _call_lines(text: str) -> Iterator[re.Match[str]]:
-    """Yield the begin of each line that begins with ``call``. One search would hold the interpreter lock too long."""
-    at = 0
-    while True:
-        if found := CALL_LINE.match(text, at):
-            yield found
-        at = text.find("\n", at) + 1
-        if at == 0:
-            return
 
 
 class Rule(Struct, frozen=True):
@@ -193,7 +177,7 @@ def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE | re.DOTALL)
 
 
-CALL_LINE = _pattern(r"[^\S\n]*call[^\S\n]+(\S+)")
+CALL_LINE = _pattern(r"(?m:^)[^\S\n]*call[^\S\n]+(\S+)")
 CALL = _pattern(r"\s*call[^\S\n]+(\S+)(.*)")
 RULES = (
     Rule("stream 5", _pattern(r"stream\s+(\d+)"), _stream),
@@ -214,12 +198,6 @@ HELP = "I am the offline model: I follow simple commands and need no network. Tr
 NAME = "offline"
 """Name of the model and of its provider."""
 
-MESSAGE_COST = 200
-"""Characters that take as long to read and to count as one message does."""
-
-PIECE_LENGTH = 50_000
-"""Number of characters that are split into words at a time."""
-
 _WORD = re.compile(r"\S+\s*")
 
 
@@ -234,8 +212,7 @@ class OfflineModel:
     """No limit: the model takes a prompt of any length."""
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Delta, None]:
-        size, tools = _size(prompt), {tool.name for tool in prompt.tools}
-        steps = await offload_if_large(size, make_plan, prompt.messages, tools)
+        steps = make_plan(prompt.messages, {tool.name for tool in prompt.tools})
         calls = 0
         for step in steps:
             if isinstance(step, Repeat):
@@ -251,7 +228,7 @@ class OfflineModel:
                 for piece in _pieces(step, calls):
                     yield piece
                 calls += isinstance(step, CallTool)
-        yield UsageDelta(await offload_if_large(size, usage_of, prompt, steps))
+        yield UsageDelta(usage_of(prompt, steps))
 
     def count(self, text: str) -> int:
         return _words((text,))
@@ -265,10 +242,6 @@ def _pieces(step: Say | Reason | CallTool, index: int) -> Iterator[Delta]:
     half = len(step.arguments) // 2
     first = ToolCallDelta(index, step.arguments[:half], name=step.name)
     return iter((first, ToolCallDelta(index, step.arguments[half:])))
-
-
-def _size(prompt: Prompt) -> int:
-    return sum(MESSAGE_COST + sum(map(len, _texts(message))) for message in prompt.messages)
 
 
 def usage_of(prompt: Prompt, steps: Plan) -> TokenUsage:
@@ -291,17 +264,7 @@ def usage_of(prompt: Prompt, steps: Plan) -> TokenUsage:
 
 
 def _words(texts: Iterable[str]) -> int:
-    return sum(count_words(text) for text in texts)
-
-
-def count_words(text: str) -> int:
-    """Split the text in pieces, because one long split would hold the interpreter lock and block the event loop."""
-    words, in_word = 0, False
-    for start in range(0, len(text), PIECE_LENGTH):
-        piece = text[start : start + PIECE_LENGTH]
-        words += len(piece.split()) - (in_word and not piece[0].isspace())
-        in_word = not piece[-1].isspace()
-    return words
+    return sum(len(text.split()) for text in texts)
 
 
 def _texts(message: Message) -> tuple[str, ...]:

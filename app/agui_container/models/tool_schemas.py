@@ -4,22 +4,23 @@ One refused tool makes a provider refuse the whole request. So a schema is alway
 that no provider takes at the top level move into the description, and the properties of their variants become optional
 properties. A tool that is refused nevertheless is left out, or its description is shortened if that was the reason.
 
-Rule: pure, apart from the memory of what a provider has refused.
-
 Sources: "Invalid schema for function" of OpenAI (object schema missing properties; no ``oneOf``, ``anyOf``, ``allOf``,
 ``enum``, ``const`` or ``not`` at the top level). Claude's ``input_schema`` on Bedrock (the same combinations; names of
 top-level properties match ``[a-zA-Z0-9_.-]{1,64}``).
 """
 
 import hashlib
+import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ag_ui.core import Tool as ToolSpec
-from msgspec import Struct
 from pydantic_core import from_json, to_json
 
+from agui_container.log_values import format_fields
 from agui_container.protocol.strict_json import without_large_integers
+
+logger = logging.getLogger(__name__)
 
 Schema = dict[str, object]
 
@@ -51,13 +52,6 @@ _NAMED = re.compile(r"\b(?:function|tool) (?P<quote>['\"])(?P<name>[^'\"]+)(?P=q
 _LIMIT = re.compile(r"(?:maximum length|less than or equal to|at most) (\d+)")
 
 
-class ToolRefusal(Struct, frozen=True):
-    """A tool that a provider has refused. ``description_limit`` is 0 if it is left out, else its description is cut."""
-
-    tool: str
-    description_limit: int
-
-
 def wire_call_id(number: int) -> str:
     """Return the id of a call by its number in the conversation, so that each request has the same ids.
 
@@ -83,9 +77,10 @@ def wire_names(names: Iterable[str]) -> dict[str, str]:
 
 
 class ProviderTools:
-    """Conversion of tools for one provider, with the memory of those that it has refused."""
+    """Conversion of tools for one model, with the memory of those that its provider has refused."""
 
-    def __init__(self, property_name: re.Pattern[str] | None = None) -> None:
+    def __init__(self, model: str = "", property_name: re.Pattern[str] | None = None) -> None:
+        self._model = model
         self._property_name = property_name
         self._limits: dict[bytes, int] = {}
         """Limit of the description of a refused tool, 0 if it is left out. A tool that changes is offered again."""
@@ -102,17 +97,22 @@ class ProviderTools:
             if limits.get(name) != 0
         }
 
-    def learn(self, error: str, tools: Sequence[ToolSpec], sent: Mapping[str, ToolSpec]) -> ToolRefusal | None:
-        """Return None if a provider's error names no tool. ``convert`` has made ``sent`` of ``tools``."""
+    def learn(self, error: str, tools: Sequence[ToolSpec], sent: Mapping[str, ToolSpec]) -> bool:
+        """Return True if a provider's error names a tool, which is changed or left out from now on.
+
+        ``convert`` has made ``sent`` of ``tools``.
+        """
         name = _named_tool(error, list(sent))
         if name is None:
-            return None
+            return False
         found = _LIMIT.search(error) if "description" in error else None
         limit = int(found[1]) if found and int(found[1]) < len(sent[name].description) else 0
         if len(self._limits) >= MAX_REMEMBERED:
             self._limits.clear()
         self._limits[_digest(next(tool for tool in tools if wire_name(tool.name) == name))] = limit
-        return ToolRefusal(sent[name].name, limit)
+        fields = {"model": self._model, "tool": sent[name].name, "description_limit": limit}
+        logger.warning("tool refused by the model provider %s", format_fields(fields))
+        return True
 
 
 def _digest(tool: ToolSpec) -> bytes:

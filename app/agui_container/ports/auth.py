@@ -91,6 +91,3 @@ class Authenticator(Protocol):
         Raises:
             AppError: UNAUTHORIZED if the token has expired.
         """
-
-    async def aclose(self) -> None:
-        """Close all connections."""

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 from agui_container.ports.records import RunKey
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 
 SILENCE = 5.0
 """Seconds without an event after which a follower gets an empty batch."""

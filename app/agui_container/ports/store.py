@@ -40,8 +40,8 @@ from agui_container.ports.records import (
     ThreadRecord,
     ThreadStatus,
 )
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.wire.envelope import Envelope
 
 logger = logging.getLogger(__name__)
 

@@ -29,8 +29,8 @@ from agui_container.ports.records import (
     ThreadStatus,
 )
 from agui_container.ports.store import DurableStore, LeaseLost, StoreUnavailable
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.wire.envelope import Envelope
 from agui_container.run.cluster import LEASE_SECONDS, Cluster
 from agui_container.run.endings import number_events, start_event, sum_usage, usage_json
 from agui_container.run.life import RunPhase

@@ -19,8 +19,8 @@ from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.bus import BusUnavailable, EventGap
 from agui_container.ports.records import RunKey, RunRecord
 from agui_container.ports.store import DurableStore, store_errors_as_app_errors, wait_for_store
+from agui_container.protocol.envelope import Batch, Envelope
 from agui_container.protocol.errors import ErrorCode
-from agui_container.protocol.wire.envelope import Batch, Envelope
 from agui_container.run.cluster import Cluster
 from agui_container.run.endings import number_events
 from agui_container.run.subscription import OnClose, PushBatch

@@ -16,8 +16,8 @@ from agui_container.ports import Clock
 from agui_container.ports.bus import Bus, BusUnavailable
 from agui_container.ports.records import Ending, RunKey, RunRecord, ThreadKey
 from agui_container.ports.store import DurableStore, RunQuery, Store
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.token_usage import USAGE, count_tokens
-from agui_container.protocol.wire.envelope import Envelope
 
 LEASE_SECONDS = 8.0
 """Duration of a lease. A run whose lease is not renewed may be taken over by another replica."""
@@ -110,7 +110,7 @@ class Cluster:
         After a failure of the bus nothing is published for ``QUIET_SECONDS``, so that a broken bus does not slow runs.
         """
         now = asyncio.get_running_loop().time()
-        if not envelopes or now < self._quiet_until:
+        if now < self._quiet_until:
             return
         try:
             async with asyncio.timeout(PUBLISH_SECONDS):

@@ -29,15 +29,15 @@ from ag_ui.core import (
     TokenUsage,
     aggregate_token_usage,
 )
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 from pydantic_core import to_json
 
 from agui_container.ports import RunContext
-from agui_container.ports.records import Change, Ending, RunKey, RunStatus, StoreWarning, ThreadStatus
+from agui_container.ports.records import Change, Ending, RunKey, RunStatus, StoreWarning, ThreadNote, ThreadStatus
 from agui_container.protocol.encoder import encode
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.grammar import KINDS
-from agui_container.protocol.wire.envelope import Envelope
 
 logger = logging.getLogger(__name__)
 
@@ -153,9 +153,12 @@ STORED_FACTS = ("requestId", "retryable")
 """Names in the metadata of RUN_ERROR that are stored with the run, so that a client can show them later."""
 
 
-def make_ending(event: TerminalEvent, status: RunStatus, ended_at: float, result: RunResult) -> Ending:
+def make_ending(
+    event: TerminalEvent, status: RunStatus, ended_at: float, result: RunResult, notes: Sequence[ThreadNote]
+) -> Ending:
     error = error_json(event) if isinstance(event, RunErrorEvent) else None
-    return Ending(status, ended_at, next_turn(event, result), usage_json(event.usage), error, result.change)
+    change = structs.replace(result.change, notes=notes) if notes else result.change
+    return Ending(status, ended_at, next_turn(event, result), usage_json(event.usage), error, change)
 
 
 def error_json(event: RunErrorEvent) -> bytes:

@@ -19,8 +19,8 @@ from ag_ui.core import EventType
 from msgspec import Struct
 
 from agui_container.log_values import format_fields
+from agui_container.protocol.envelope import Batch, Envelope
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.wire.envelope import Batch, Envelope
 from agui_container.run.subscription import OnClose, PushBatch, Readable
 
 logger = logging.getLogger(__name__)

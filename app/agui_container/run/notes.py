@@ -28,6 +28,20 @@ from agui_container.conversation.questions import (
 from agui_container.ports.records import Change, RunKey, StoredMessage, ThreadKey, ThreadNote
 from agui_container.ports.store import BadToken, NoteStore, Store
 
+Entry = dict[str, object]
+"""An entry as a JSON object of the API."""
+
+ENTRY = "entry"
+"""Kind of the notes."""
+
+MAX_NOTICES = 100
+"""Most notices of a run that are kept."""
+
+UNANSWERED = "unanswered"
+"""Status of a question that has no answer. The other ones are those of ``ResumeEntry``."""
+
+# --- questions --------------------------------------------------------------------------------------------------------
+
 
 async def open_questions(store: NoteStore, thread: ThreadKey, now: float) -> Sequence[Interrupt]:
     return questions_in(await store.notes(thread, JOURNAL), now)
@@ -41,9 +55,10 @@ def is_open(note: ThreadNote, now: float) -> bool:
     return not note.is_settled and (note.until is None or note.until > now)
 
 
-def question_notes(questions: Sequence[Interrupt]) -> list[ThreadNote]:
-    """Return the notes of a run's own questions."""
-    return [ThreadNote(JOURNAL, question_note_id(it.id), dump_question(it), expiry_of(it)) for it in questions]
+def end_notes(run: RunKey, entries: Sequence[Entry], questions: Sequence[Interrupt]) -> list[ThreadNote]:
+    """Return the notes of a run that has ended: its entries and its own questions."""
+    asked = [ThreadNote(JOURNAL, question_note_id(it.id), dump_question(it), expiry_of(it)) for it in questions]
+    return [*entry_notes(run, "end", entries), *asked]
 
 
 async def ended_turn(store: NoteStore, thread: ThreadKey, now: float) -> list[ThreadNote]:
@@ -61,18 +76,6 @@ def expiry_of(interrupt: Interrupt) -> float | None:
     except (OverflowError, ValueError):
         return None
 
-
-Entry = dict[str, object]
-"""An entry as a JSON object of the API."""
-
-ENTRY = "entry"
-"""Kind of the notes."""
-
-MAX_NOTICES = 100
-"""Most notices of a run that are kept."""
-
-UNANSWERED = "unanswered"
-"""Status of a question that has no answer. The other ones are those of ``ResumeEntry``."""
 
 # --- entries of a run -------------------------------------------------------------------------------------------------
 

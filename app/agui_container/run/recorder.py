@@ -4,30 +4,30 @@ Rule: if the store outlives the process, an event is stored before readers see i
 stored together. Recording never delays a run: the end of a run is handed over synchronously, and ``write`` stores it
 independently of the agent.
 
-Rule: readers get an end in any case. If it cannot be stored, they get an error after the events that are stored, or the
-end that another replica has stored. ``leases`` stores the end of such a run once the store is back.
+Rule: readers get an end in any case. If it cannot be stored, they get an error after the events that are stored.
+``leases`` stores the end of such a run once the store is back.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
-from ag_ui.core import Interrupt, RunErrorEvent
+from ag_ui.core import RunErrorEvent
 from msgspec import structs
 
 from agui_container.conversation.recovery import advance
 from agui_container.log_values import format_fields
 from agui_container.ports import store as store_port
 from agui_container.ports.records import Ending, RunKey
-from agui_container.ports.store import LONGEST_PAUSE, DurableStore, LeaseLost, StoreUnavailable, wait_for_store
+from agui_container.ports.store import LeaseLost, StoreUnavailable, wait_for_store
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.validator import RunSequence
-from agui_container.protocol.wire.envelope import Envelope
 from agui_container.run.cluster import Cluster
 from agui_container.run.endings import TerminalEvent, number_events
 from agui_container.run.event_log import EventLog
-from agui_container.run.notes import Entry, ended_turn, entry_notes, question_notes
+from agui_container.run.notes import ended_turn
 
 WINDOW_SECONDS = 0.005
 """Time that an event waits for others, so that all are stored in one transaction."""
@@ -49,35 +49,26 @@ class RunRecorder:
         self.is_stopping = False
         """True if the server stops, so that all events are stored at once with the end of the run."""
         self._ending: Ending | None = None
-        self._last_entries: Sequence[Entry] = ()
-        self._questions: Sequence[Interrupt] = ()
         self._ends_turn = False
-        self._is_dirty = False
-        self._waiter: asyncio.Future[None] | None = None
+        self._dirty = asyncio.Event()
+        """Set while there is something to store."""
         self._late_release: asyncio.TimerHandle | None = None
         """Lets readers have the end of a run although its write takes too long."""
 
     def notify(self) -> None:
-        self._is_dirty = True
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    @property
-    def is_idle(self) -> bool:
-        """True while ``write`` waits for something to store."""
-        return self._waiter is not None and not self._waiter.done()
+        self._dirty.set()
 
     @property
     def is_end_held(self) -> bool:
         """True if readers get the end of the run once it is written: the process may be frozen after they have it."""
         return self.cluster.store.writes_turns
 
-    def end(self, ending: Ending, entries: Sequence[Entry], questions: Sequence[Interrupt], *, ends_turn: bool) -> None:
-        """Have the end of the run stored with its entries and questions. The terminal event is already in the log.
+    def end(self, ending: Ending, *, ends_turn: bool) -> None:
+        """Have the end of the run stored. The terminal event is already in the log.
 
         ``ends_turn`` is True if answers that are repeated must not continue the turn.
         """
-        self._ending, self._last_entries, self._questions, self._ends_turn = ending, entries, questions, ends_turn
+        self._ending, self._ends_turn = ending, ends_turn
         self.notify()
 
     async def write(self, log: EventLog, on_loss: OnLoss) -> bool:
@@ -103,18 +94,15 @@ class RunRecorder:
                 log.release()
             return
         logger.warning("run end not stored %s", format_fields({"run": self.key.run_id, "thread": self.key.thread_id}))
-        store = self.cluster.durable
-        if store is None or log.is_complete:
+        if self.cluster.durable is None or log.is_complete:
             log.release()
-            return
-        end = on_loss(failure)
-        envelopes = await self._events_elsewhere(store, log) if failure is LEASE_TAKEN else []
-        log.replace_unread(envelopes or await self._events_without_record(log, end))
+        else:
+            log.replace_unread(await self._events_without_record(log, on_loss(failure)))
 
     async def _write_to_end(self, log: EventLog) -> AppError | None:
         """Return the reason for which the end of the run is not stored, or None if it is."""
         while True:
-            await self._wait_dirty()
+            await self._dirty.wait()
             if log.is_held and self._late_release is None:
                 self._late_release = asyncio.get_running_loop().call_later(store_port.GIVE_UP_SECONDS, log.release)
             if self._ending is None:
@@ -130,38 +118,30 @@ class RunRecorder:
                 logger.warning("run not stored %s", facts, exc_info=not is_known)
                 return NOT_STORED
 
-    async def _wait_dirty(self) -> None:
-        if not self._is_dirty:
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
-
     async def _store_batch(self, log: EventLog) -> bool:
         """Store the next events, and the end of the run if they are the last ones. Return True if the end is stored."""
-        self._is_dirty, ending, store = False, self._ending, self.cluster.durable
+        self._dirty.clear()
+        ending, store = self._ending, self.cluster.durable
         envelopes = [] if store is None else log.unstored().envelopes()
         while self.is_stopping and envelopes and envelopes[-1].seq < len(log):
             envelopes += log.batch(envelopes[-1].seq, len(log)).envelopes()
         is_end = ending is not None and (not envelopes or envelopes[-1].seq == len(log))
         if ending is not None and is_end:
-            await self.cluster.finish(self.key, envelopes, await self._with_notes(ending))
+            await self.cluster.finish(self.key, envelopes, await self._with_ended_turn(ending))
         elif store is not None and envelopes:
             await store.append(self.key, self.cluster.replica, envelopes)
         log.advance(len(envelopes))
         if not is_end and (self._ending is not None or log.stored < len(log)):
             self.notify()  # the events that did not fit this batch must not wait for another event
-        await self.cluster.publish(self.key, envelopes)
+        if envelopes:
+            await self.cluster.publish(self.key, envelopes)
         return is_end
 
-    async def _with_notes(self, ending: Ending) -> Ending:
-        ends_turn = self._ends_turn
-        if not (self._last_entries or self._questions or ends_turn):
+    async def _with_ended_turn(self, ending: Ending) -> Ending:
+        if not self._ends_turn:
             return ending
-        notes = [*entry_notes(self.key, "end", self._last_entries), *question_notes(self._questions)]
-        if ends_turn:
-            notes += await ended_turn(self.cluster.store, self.thread, self.cluster.clock.time())
-        return structs.replace(ending, change=structs.replace(ending.change, notes=notes))
-
-    # --- ends that are not the run's own --------------------------------------------------------------------------
+        turn = await ended_turn(self.cluster.store, self.thread, self.cluster.clock.time())
+        return structs.replace(ending, change=structs.replace(ending.change, notes=[*ending.change.notes, *turn]))
 
     async def _events_without_record(self, log: EventLog, error: RunErrorEvent) -> list[Envelope]:
         """Return the end of an ended run after the events that readers have seen. RUN_STARTED is one of them."""
@@ -172,25 +152,6 @@ class RunRecorder:
         except Exception:
             logger.exception("run could not be closed in order %s", format_fields({"run": log.run_id}))
             return [*started, *number_events(log.run_id, seen, [error])]
-
-    async def _events_elsewhere(self, store: DurableStore, log: EventLog) -> list[Envelope]:
-        """Return what another replica has stored until the end of the run, or nothing if that cannot be read."""
-        deadline = asyncio.get_running_loop().time() + store_port.GIVE_UP_SECONDS
-        found: list[Envelope] = []
-        while asyncio.get_running_loop().time() < deadline:
-            try:
-                record = await store.run(self.key)
-                while record is not None and (page := await store.envelopes(self.key, log.watermark + len(found))):
-                    found += page
-                if record is None or not record.is_open:
-                    return [] if record is None else found
-            except StoreUnavailable as error:
-                logger.warning("store read failed %s", format_fields({"run": self.key.run_id, "error": error}))
-            except Exception:
-                logger.exception("events of the other replica not readable %s", format_fields({"run": self.key.run_id}))
-                break
-            await asyncio.sleep(LONGEST_PAUSE)
-        return []
 
 
 async def reason_of_loss(cluster: Cluster, key: RunKey) -> AppError:

@@ -25,7 +25,7 @@ from agui_container.conversation.merge import without_activities
 from agui_container.log_values import FACTS, format_fields
 from agui_container.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer, interrupts_of
 from agui_container.ports.agent import maybe_aclosing
-from agui_container.ports.records import RunRecord, RunStatus, StoreWarning, ThreadKey
+from agui_container.ports.records import RunStatus, StoreWarning
 from agui_container.protocol.encoder import encode, encode_whole
 from agui_container.protocol.errors import AppError, run_error
 from agui_container.protocol.token_usage import count_tokens
@@ -48,6 +48,7 @@ from agui_container.run.endings import (
 from agui_container.run.event_log import EventLog, LocalSubscription
 from agui_container.run.fairness import BURST, EVENT_COST, FairScheduler
 from agui_container.run.life import Readers, RunLife, RunPhase
+from agui_container.run.notes import end_notes
 from agui_container.run.pipeline import EventPipeline
 from agui_container.run.policy import NO_CONDITION, OnBusy, ThreadCondition
 from agui_container.run.recorder import RunRecorder
@@ -67,13 +68,13 @@ class RunOrigin(Struct, frozen=True):
         size: bytes of the request.
         condition: condition on the thread.
         on_busy: treatment of other runs of the thread.
-        asked: the run under whose ids the input came, if its ``resume`` may answer that run's interrupts.
+        is_answer: True if the id is derived from that of the run whose interrupts are answered.
     """
 
     size: int = 0
     condition: ThreadCondition = NO_CONDITION
     on_busy: OnBusy = OnBusy.REJECT
-    asked: "Run | RunRecord | None" = None
+    is_answer: bool = False
 
 
 class Run:
@@ -99,9 +100,9 @@ class Run:
         """The input, until the run has begun or its messages are stored."""
         self.origin = origin
         self.fingerprint: bytes | None = None
-        """Fingerprint of the messages of the input. None if any input with these ids is a retry."""
+        """Fingerprint of the input, once it is known."""
         self.ctx = ctx
-        self.key = recorder.key
+        self.key, self.thread = recorder.key, recorder.thread
         self.log = log
         self.started_at = clock.time()
         self.ended_at: float | None = None
@@ -131,10 +132,6 @@ class Run:
         self._opening_events = 0
 
     # --- beginning ---
-
-    @property
-    def thread(self) -> ThreadKey:
-        return self.recorder.thread
 
     @property
     def pending_input(self) -> RunAgentInput:
@@ -349,11 +346,11 @@ class Run:
         self._pipeline.write_encoded(event, data)
         self.ended_at = now
         result = self._pipeline.result(self.ctx.run_id)
-        ending = make_ending(event, status, now, result)
-        self.error = ending.error
         questions = own_questions(event, self.ctx.turn.stored_interrupts)
-        ends = ends_turn(event) and bool(self.ctx.turn.notes)
-        self.recorder.end(ending, result.entries, questions, ends_turn=ends)
+        notes = end_notes(self.key, result.entries, questions) if result.entries or questions else ()
+        ending = make_ending(event, status, now, result, notes)
+        self.error = ending.error
+        self.recorder.end(ending, ends_turn=ends_turn(event) and bool(self.ctx.turn.notes))
         self._pipeline.release()
         self._ended_as = status
         self.life.enter(RunPhase.ENDED)

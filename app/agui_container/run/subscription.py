@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Protocol, Self
 
 from agui_container.ports.records import RunKey
-from agui_container.protocol.wire.envelope import Batch
+from agui_container.protocol.envelope import Batch
 
 PushBatch = Callable[[Batch], bool]
 """Writes a batch at once, or returns False if that is impossible now. Raises nothing."""

@@ -44,20 +44,6 @@ REPORT_SECONDS = 60.0
 logger = logging.getLogger(__name__)
 
 
-class Sink(Protocol):
-    """Takes measurements besides OpenTelemetry."""
-
-    def add(self, counter: "Counter", amount: float, attributes: AttributeValues) -> None:
-        """Add to a counter."""
-
-    def record(self, histogram: "Histogram", value: float, attributes: AttributeValues) -> None:
-        """Add a value to a histogram."""
-
-
-sinks: list[Sink] = []
-"""The sinks of this process: the exposition of ``/metrics`` if it is on."""
-
-
 class Instrument(Struct, frozen=True):
     """Definition of an instrument. ``unit`` is a unit of UCUM: seconds are ``s``, a noun in braces is a count."""
 
@@ -68,12 +54,10 @@ class Instrument(Struct, frozen=True):
 
 
 class Counter(Instrument, frozen=True):
-    """A number that only grows."""
-
     def add(self, amount: float, attributes: AttributeValues) -> None:
         otel_counter(self).add(amount, attributes)
-        for sink in sinks:
-            sink.add(self, amount, attributes)
+        for record in recorders:
+            record(self, amount, attributes)
 
 
 class Histogram(Instrument, frozen=True):
@@ -83,8 +67,12 @@ class Histogram(Instrument, frozen=True):
 
     def record(self, value: float, attributes: AttributeValues) -> None:
         otel_histogram(self).record(value, attributes)
-        for sink in sinks:
-            sink.record(self, value, attributes)
+        for record in recorders:
+            record(self, value, attributes)
+
+
+recorders: list[Callable[[Counter | Histogram, float, AttributeValues], None]] = []
+"""Functions that take measurements besides OpenTelemetry: that of ``/metrics`` if it is on."""
 
 
 Readings = Mapping[str, Mapping[str, float]]
@@ -136,13 +124,7 @@ OBSERVED = (EVENTS, OPEN_RUNS, QUEUED_RUNS, READERS, READER_LAG, LIMIT_USE)
 
 
 class CallTimer:
-    """Context manager that measures one call of the store or of the bus.
-
-    Args:
-        histogram: the measured durations.
-        system: the database or the bus, such as ``sqlite``.
-        operation: the kind of call, such as ``write``.
-    """
+    """Context manager that measures one call of the store or of the bus."""
 
     __slots__ = ("_attributes", "_histogram", "_started_at")
 
@@ -162,11 +144,7 @@ class CallTimer:
 
 
 class RefusalLog:
-    """Refusals by limits: all in the metric, and in the log one in ``REPORT_SECONDS`` for each limit of an identity.
-
-    Args:
-        now: returns seconds.
-    """
+    """Refusals by limits: all in the metric, and in the log one in ``REPORT_SECONDS`` for each limit of an identity."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now

@@ -24,7 +24,7 @@ from agui_container.telemetry.instruments import (
     Histogram,
     Instrument,
     Observed,
-    sinks,
+    recorders,
 )
 
 UNITS = {"s": "_seconds"}
@@ -32,24 +32,23 @@ UNITS = {"s": "_seconds"}
 
 
 class Exposition:
-    """All measurements of this process since the exposition was made. A sink of the instruments."""
+    """All measurements of this process since the exposition was made."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self._registry.register(self)
-        self._counters = {each.name: make_counter(each) for each in RECORDED if isinstance(each, Counter)}
-        self._histograms = {each.name: make_histogram(each) for each in RECORDED if isinstance(each, Histogram)}
+        self._recorded = {each.name: make_metric(each) for each in RECORDED}
 
-    def add(self, counter: Counter, amount: float, attributes: AttributeValues) -> None:
-        child = self._counters[counter.name]
-        (child.labels(*label_values(counter, attributes)) if counter.attributes else child).inc(amount)
-
-    def record(self, histogram: Histogram, value: float, attributes: AttributeValues) -> None:
-        child = self._histograms[histogram.name]
-        (child.labels(*label_values(histogram, attributes)) if histogram.attributes else child).observe(value)
+    def record(self, instrument: Counter | Histogram, value: float, attributes: AttributeValues) -> None:
+        metric = self._recorded[instrument.name]
+        child = metric.labels(*label_values(instrument, attributes)) if instrument.attributes else metric
+        if isinstance(child, prometheus_client.Counter):
+            child.inc(value)
+        else:
+            child.observe(value)
 
     def collect(self) -> Iterable[Metric]:
-        for recorded in (*self._counters.values(), *self._histograms.values()):
+        for recorded in self._recorded.values():
             for metric in recorded.collect():
                 metric.samples = [each for each in metric.samples if not each.name.endswith("_created")]
                 yield metric
@@ -65,7 +64,7 @@ class Exposition:
 def expose() -> Exposition:
     """Return the exposition of this process. The first call makes it, and it counts from then on."""
     exposition = Exposition()
-    sinks.append(exposition)
+    recorders.append(exposition.record)
     return exposition
 
 
@@ -79,22 +78,14 @@ def label_names(instrument: Instrument) -> Sequence[str]:
 
 
 def label_values(instrument: Instrument, attributes: AttributeValues) -> Sequence[str]:
-    """Return the values of the labels, in the order of ``label_names``."""
     return [attributes.get(name, "") for name in instrument.attributes]
 
 
-def make_counter(counter: Counter) -> prometheus_client.Counter:
-    return prometheus_client.Counter(metric_name(counter), counter.description, label_names(counter), registry=None)
-
-
-def make_histogram(histogram: Histogram) -> prometheus_client.Histogram:
-    return prometheus_client.Histogram(
-        metric_name(histogram),
-        histogram.description,
-        label_names(histogram),
-        registry=None,
-        buckets=histogram.boundaries,
-    )
+def make_metric(instrument: Counter | Histogram) -> prometheus_client.Counter | prometheus_client.Histogram:
+    about = metric_name(instrument), instrument.description, label_names(instrument)
+    if isinstance(instrument, Counter):
+        return prometheus_client.Counter(*about, registry=None)
+    return prometheus_client.Histogram(*about, registry=None, buckets=instrument.boundaries)
 
 
 def read_observed(observed: Observed) -> Metric:

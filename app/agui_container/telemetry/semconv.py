@@ -47,7 +47,6 @@ USAGE = {
 
 
 def usage_attributes(usage: Iterable[TokenUsage]) -> Attributes:
-    """Return the sums of the reported tokens as attributes."""
     entries = list(usage)
     sums = {name: [getattr(entry, field) for entry in entries] for name, field in USAGE.items()}
     return {name: sum(filter(None, counts)) for name, counts in sums.items() if any(c is not None for c in counts)}
@@ -69,7 +68,6 @@ def system_instructions(system: str) -> str:
 
 
 def input_messages(messages: Sequence[Message]) -> str:
-    """Return the messages that are sent to a model, as JSON."""
     return _json([{"role": _role(message), "parts": list(_parts(message))} for message in messages])
 
 

@@ -71,11 +71,7 @@ def tracer() -> Tracer:
 class TracedSpan:
     """Context manager for a span below the span of a run. Enter and exit it in the same task.
 
-    Args:
-        name: name of the span.
-        attributes: initial attributes. The attributes of the run are added to this dictionary.
-        ctx: context of the run or of the subagent.
-        kind: kind of the span.
+    The attributes of the run are added to ``attributes``.
     """
 
     __slots__ = ("_outer", "_span")
@@ -204,13 +200,7 @@ class RunTrace:
         FIRST_EVENT.record(seconds, {})
 
     def end(self, event: RunFinishedEvent | RunErrorEvent, status: str, seconds: float) -> None:
-        """End the span and record the metrics.
-
-        Args:
-            event: terminal event of the run.
-            status: status of the run.
-            seconds: duration of the run.
-        """
+        """End the span and record the metrics."""
         span, self._span = self._span, None
         if span is None:
             return

@@ -3,13 +3,13 @@
 Rules: the tools touch nothing outside the process, so they need no approval and work in any sandbox. ``calculate``
 parses the expression and computes only the operators and functions in its tables; it never uses ``eval``. No input can
 use much time or memory, because the text is short, numbers stay below ``MAX_BITS``, and the size of a power is checked
-before it is computed. Any other expression is refused with a ``ToolError`` that the model can act on.
+before it is computed. Any other expression is refused with a ``ToolError`` that the model can act on. It runs on the
+event loop, because concurrent calls of ``ast.parse`` in threads of Python 3.11 may fail (cpython issue 106905).
 """
 
 import ast
 import math
 import operator
-import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -29,10 +29,6 @@ MAX_BITS = 4096
 
 Number = int | float
 
-PARSE_LOCK = threading.Lock()
-"""Tools run in threads. In Python 3.11 concurrent calls of ``ast.parse`` share a recursion counter, so one of them may
-fail with a SystemError (https://github.com/python/cpython/issues/106905)."""
-
 TOO_LARGE = "The numbers are too large."
 FORBIDDEN = "This is not arithmetic: use numbers, + - * / // % **, parentheses, and "
 
@@ -42,9 +38,7 @@ def evaluate(expression: str) -> Number:
     if len(expression) > MAX_LENGTH:
         raise ToolError(f"The expression is too long: {MAX_LENGTH} characters are the limit.")
     try:
-        with PARSE_LOCK:
-            parsed = ast.parse(expression.strip(), mode="eval")
-        return _value(parsed.body)
+        return _value(ast.parse(expression.strip(), mode="eval").body)
     except ZeroDivisionError as error:
         raise ToolError("Division by zero.") from error
     except OverflowError as error:
@@ -132,7 +126,7 @@ def builtin_tools(now: Callable[[], float] = time.time) -> tuple[Tool, ...]:
 
 
 @tool
-def calculate(expression: Annotated[str, Field(description="For example 2*(3+4)")]) -> str:
+async def calculate(expression: Annotated[str, Field(description="For example 2*(3+4)")]) -> str:
     """Compute an arithmetic expression."""
     return str(evaluate(expression))
 

@@ -19,8 +19,8 @@ from starlette.types import Receive, Scope, Send
 
 from agui_container.log_values import format_fields
 from agui_container.ports import Caller
+from agui_container.protocol.envelope import Batch
 from agui_container.protocol.errors import AppError
-from agui_container.protocol.wire.envelope import Batch
 from agui_container.run.subscription import Subscription
 from agui_container.threads import LARGE_BYTES, offload_if_large
 from agui_container.web.caller_middleware import OUTER_SEND

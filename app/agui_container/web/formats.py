@@ -19,8 +19,8 @@ from typing import Any
 import orjson
 
 from agui_container.log_values import format_fields
+from agui_container.protocol import envelope
 from agui_container.protocol.parser import CommandRequest, Request
-from agui_container.protocol.wire import envelope
 
 logger = logging.getLogger(__name__)
 

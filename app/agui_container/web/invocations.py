@@ -16,10 +16,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agui_container.engine.engine import Engine
 from agui_container.ports import Caller
+from agui_container.protocol import envelope
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import CommandRequest, RunRequest
-from agui_container.protocol.wire import envelope
 from agui_container.web.caller_middleware import AGENT, INVOCATIONS, caller_of
 from agui_container.web.event_stream import EventStreamResponse, StreamMonitor
 from agui_container.web.formats import EVENT_STREAM, HEADERS, is_legacy_client, sse_frames
@@ -68,7 +68,8 @@ def routes(service: Engine, *, max_body: int, keepalive: float, by_agent: bool =
         subscription = await service.attach(caller, request.query_params.get("threadId"), run_id, after)
         if subscription.is_exhausted:
             subscription.close()
-            return no_content_response(caller)
+            # A browser's EventSource reconnects after any stream that ends, unless it gets this status.
+            return Response(status_code=204, headers={**HEADERS, "X-Request-Id": caller.request_id})
         return EventStreamResponse(subscription, caller, monitor)
 
     return [
@@ -76,11 +77,6 @@ def routes(service: Engine, *, max_body: int, keepalive: float, by_agent: bool =
         *([RawPathRoute(AGENT + INVOCATIONS, Endpoint(invocations), methods=["POST"])] if by_agent else ()),
         RawPathRoute("/runs/{runId}/events", Endpoint(events), methods=["GET"]),
     ]
-
-
-def no_content_response(caller: Caller) -> Response:
-    """Return status 204. A browser's EventSource reconnects after any stream that ends, unless it gets this status."""
-    return Response(status_code=204, headers={**HEADERS, "X-Request-Id": caller.request_id})
 
 
 def command_run(thread_id: str, run_id: str, result: dict[str, object], caller: Caller) -> Response:

@@ -22,9 +22,9 @@ from ag_ui.core import EventType
 from pydantic_core import from_json, to_json
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from agui_container.protocol.envelope import Batch, Envelope
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import CommandRequest
-from agui_container.protocol.wire.envelope import Batch, Envelope
 from agui_container.web.caller_middleware import caller_of
 from agui_container.web.requests import encode_result
 

@@ -45,8 +45,6 @@ class SocketRun(Struct, frozen=True):
 
 
 class SocketRuns:
-    """Runs of one connection."""
-
     def __init__(self, service: Engine, caller: Caller, output: FrameWriter) -> None:
         self._service = service
         self._caller = caller

@@ -2,15 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import NotRequired
+from typing import Any, NotRequired
 from uuid import uuid4
 
 from ag_ui_langgraph import LangGraphAgent
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages.tool import ToolCallChunk, tool_call_chunk
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
-from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -44,32 +45,29 @@ class ScriptedChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **_: object,
     ) -> AsyncIterator[ChatGenerationChunk]:
+        async for piece in self.pieces(messages):
+            calls = [] if isinstance(piece, str) else [piece]
+            message = AIMessageChunk(content=piece if isinstance(piece, str) else "", tool_call_chunks=calls)
+            yield ChatGenerationChunk(message=message)
+
+    async def pieces(self, messages: list[BaseMessage]) -> AsyncIterator[str | ToolCallChunk]:
         said = [message.text for message in messages if isinstance(message, HumanMessage)]
         result = messages[-1].text if isinstance(messages[-1], ToolMessage) else None
         async for piece in answer(said, result):
             if isinstance(piece, Use):
-                call = {"name": piece.tool, "args": ARGUMENTS, "id": str(uuid4()), "index": 0}
-                message = AIMessageChunk(content="", tool_call_chunks=[call])
+                yield tool_call_chunk(name=piece.tool, args=ARGUMENTS, id=str(uuid4()), index=0)
             else:
-                message = AIMessageChunk(content=piece)
-            yield ChatGenerationChunk(message=message)
+                yield piece
 
 
 class CallingChatModel(ScriptedChatModel):
-    async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **_: object,
-    ) -> AsyncIterator[ChatGenerationChunk]:
+    async def pieces(self, messages: list[BaseMessage]) -> AsyncIterator[str | ToolCallChunk]:
         said = next(message.text for message in messages if isinstance(message, HumanMessage))
         calls = next_calls(said, sum(isinstance(message, ToolMessage) for message in messages))
         for index, (name, arguments) in enumerate(calls):
-            call = {"name": name, "args": arguments, "id": str(uuid4()), "index": index}
-            yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[call]))
+            yield tool_call_chunk(name=name, args=arguments, id=str(uuid4()), index=index)
         if not calls:
-            yield ChatGenerationChunk(message=AIMessageChunk(content="done"))
+            yield "done"
 
 
 @tool
@@ -118,12 +116,34 @@ def route(state: VisitsGraphState) -> str:
     return "tools" if calls and calls[0]["name"] != "pick" else "__end__"
 
 
-graph = StateGraph(VisitsGraphState)
-graph.add_node("model", model)
-graph.add_node("tools", ToolNode([roll, hang, whoami, roll_if_allowed]))
-graph.add_edge(START, "model")
-graph.add_conditional_edges("model", route)
-graph.add_edge("tools", "model")
+def loop(model: Any, tools: Any) -> StateGraph[Any, Any, Any, Any]:  # noqa: ANN401 - as above
+    """A model and its tools, in turns."""
+    graph = StateGraph(VisitsGraphState)
+    graph.add_node("model", model)
+    graph.add_node("tools", tools)
+    graph.add_edge(START, "model")
+    graph.add_conditional_edges("model", route)
+    graph.add_edge("tools", "model")
+    return graph
+
+
+def chain(*nodes: Any) -> StateGraph[Any, Any, Any, Any]:  # noqa: ANN401 - LangGraph has many types of nodes
+    """Nodes, one after the other."""
+    graph, before = StateGraph(MessagesState), START
+    for at, node in enumerate(nodes):
+        graph.add_node(f"node{at}", node)
+        graph.add_edge(before, f"node{at}")
+        before = f"node{at}"
+    return graph
+
+
+def beside(*nodes: Any) -> StateGraph[Any, Any, Any, Any]:  # noqa: ANN401 - as above
+    """Nodes at the same time."""
+    graph = StateGraph(MessagesState)
+    for at, node in enumerate(nodes):
+        graph.add_node(f"node{at}", node)
+        graph.add_edge(START, f"node{at}")
+    return graph
 
 
 def left(_: MessagesState) -> dict[str, object]:
@@ -134,26 +154,16 @@ def right(_: MessagesState) -> dict[str, object]:
     return {"messages": [AIMessage(f"right: {interrupt('right?')}")]}
 
 
-pair = StateGraph(MessagesState)
-for name, node in (("left", left), ("right", right)):
-    pair.add_node(name, RunnableLambda(node))
-    pair.add_edge(START, name)
-
-
 async def server_tools(state: VisitsGraphState, config: RunnableConfig) -> object:
     return await ToolNode(langchain_tools()).ainvoke(state, config)
 
 
-calling_graph = StateGraph(VisitsGraphState)
-calling_graph.add_node("model", calling_model)
-calling_graph.add_node("tools", server_tools)
-calling_graph.add_edge(START, "model")
-calling_graph.add_conditional_edges("model", route)
-calling_graph.add_edge("tools", "model")
+graph = loop(model, ToolNode([roll, hang, whoami, roll_if_allowed]))
+calling_graph = loop(calling_model, server_tools)
 
 agent = graph.compile()
 calling = calling_graph.compile()
 calling_and_remembering = calling_graph.compile(checkpointer=InMemorySaver())
-both = pair.compile()
+both = beside(left, right).compile()
 asking = graph.compile(checkpointer=InMemorySaver())
 configured = LangGraphAgent(name="configured", graph=agent, emit_raw_events=False)

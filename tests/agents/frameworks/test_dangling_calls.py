@@ -29,6 +29,7 @@ def missing(name: str) -> ToolMessage:
 
 
 SAID = AssistantMessage(id="said", content="Well.")
+LATE = result("a", "red", key="unanswered-a")
 
 
 @pytest.mark.parametrize(
@@ -42,46 +43,30 @@ SAID = AssistantMessage(id="said", content="Well.")
         ([calls("a"), result("a"), user("1")], [calls("a"), result("a"), user("1")]),
         ([user("1"), SAID, user("2")], [user("1"), SAID, user("2")]),
         ([result("of nothing"), user("1")], [user("1")]),
+        # a result that is somewhere else comes behind its call
+        ([calls("a"), user("1"), SAID, missing("a")], [calls("a"), missing("a"), user("1"), SAID]),
+        ([calls("a"), user("1"), SAID, result("a")], [calls("a"), result("a"), user("1"), SAID]),
+        # a late result takes the place and the id of the placeholder
+        ([calls("a"), missing("a"), user("1"), result("a", "red")], [calls("a"), LATE, user("1")]),
+        # the last of several results counts under the id of the first
+        (
+            [calls("a"), result("a", "red"), user("1"), result("a", "blue", key="second")],
+            [calls("a"), result("a", "blue"), user("1")],
+        ),
     ],
 )
-def test_a_call_without_a_result_is_answered_before_the_conversation_goes_on(
-    given: list[Message], shown: list[Message]
-) -> None:
+def test_every_call_has_one_result_before_the_conversation_goes_on(given: list[Message], shown: list[Message]) -> None:
     assert with_placeholders(given, ()) == shown
     assert with_placeholders(shown, ()) == shown
 
 
-@pytest.mark.parametrize("stray", [missing("a"), result("a")], ids=["stand-in", "result"])
-def test_a_result_that_has_been_put_elsewhere_comes_back_behind_its_call(stray: ToolMessage) -> None:
-    assert with_placeholders([calls("a"), user("1"), SAID, stray], ()) == [calls("a"), stray, user("1"), SAID]
-
-
-def test_a_late_result_takes_the_place_and_the_id_of_what_stood_in() -> None:
-    late = result("a", "red", key="unanswered-a")
-    assert with_placeholders([calls("a"), missing("a"), user("1"), result("a", "red")], ()) == [
-        calls("a"),
-        late,
-        user("1"),
-    ]
-
-
-def test_of_several_results_the_last_counts_under_the_id_of_the_first() -> None:
-    given: list[Message] = [calls("a"), result("a", "red"), user("1"), result("a", "blue", key="second")]
-    assert with_placeholders(given, ()) == [calls("a"), result("a", "blue"), user("1")]
-
-
-def test_a_result_of_which_the_framework_has_a_stand_in_is_not_told_under_another_id() -> None:
-    told = result("a", "red", key="unanswered-a")
-    assert with_placeholders([calls("a"), user("1"), result("a", "red")], (), {"unanswered-a"}) == [
-        calls("a"),
-        told,
-        user("1"),
-    ]
+def test_a_result_of_which_the_framework_has_a_placeholder_is_not_told_under_another_id() -> None:
+    given: list[Message] = [calls("a"), user("1"), result("a", "red")]
+    assert with_placeholders(given, (), {"unanswered-a"}) == [calls("a"), LATE, user("1")]
 
 
 def test_client_calls_stay_open_until_the_next_user_message() -> None:
     asked: list[Message] = [user("1"), calls("a", "b"), result("b")]
     assert with_placeholders(asked, {"use-a"}) == asked
-    assert with_placeholders([*asked, user("2")], {"use-a"}) == [
-        *(user("1"), calls("a", "b"), missing("a"), result("b"), user("2"))
-    ]
+    shown = [user("1"), calls("a", "b"), missing("a"), result("b"), user("2")]
+    assert with_placeholders([*asked, user("2")], {"use-a"}) == shown

@@ -23,10 +23,9 @@ from ag_ui.core import (
 from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.messages import ToolMessage as LangChainToolMessage
-from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph import MessagesState
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
 
@@ -35,6 +34,7 @@ from agui_container.agents.frameworks.langgraph import Graph
 from agui_container.ports import Agent, Caller, Item
 from agui_core.transcript import Transcript
 from tests.agents.frameworks import langgraph_agents
+from tests.agents.frameworks.langgraph_agents import chain
 from tests.agents.frameworks.scripted_model import ARGUMENTS
 from tests.contexts import client_tool, collect_items, of_type, run_context, run_input, types
 
@@ -53,15 +53,11 @@ async def items(source: object, request: RunAgentInput, owner: str = "anonymous"
 
 
 def graph_with_messages(*messages: AIMessage) -> object:
-    graph = StateGraph(MessagesState)
-
     async def node(state: MessagesState) -> dict[str, object]:
         model = FakeMessagesListChatModel(responses=list(messages))
         return {"messages": [await model.ainvoke(state["messages"])]}
 
-    graph.add_node("node", node)
-    graph.add_edge(START, "node")
-    return graph.compile()
+    return chain(node).compile()
 
 
 def call(number: int) -> dict[str, object]:
@@ -140,14 +136,7 @@ def graph_with_calls(returned: Callable[[AIMessage], object] = update_of, messag
     def finish(_: MessagesState) -> dict[str, object]:
         return {"messages": [AIMessage("Done.")]}
 
-    graph = StateGraph(MessagesState)
-    graph.add_node("call_tools", RunnableLambda(call_tools))
-    graph.add_node("tools", ToolNode([pick]))
-    graph.add_node("finish", RunnableLambda(finish))
-    graph.add_edge(START, "call_tools")
-    graph.add_edge("call_tools", "tools")
-    graph.add_edge("tools", "finish")
-    return graph.compile()
+    return chain(call_tools, ToolNode([pick]), finish).compile()
 
 
 def transcript(messages: Sequence[Message]) -> list[tuple[str, object]]:
@@ -185,15 +174,12 @@ async def test_calls_of_the_history_are_not_announced_again() -> None:
     def repeat(state: MessagesState) -> dict[str, object]:
         return {"messages": [*state["messages"], AIMessage("Done.")]}
 
-    graph = StateGraph(MessagesState)
-    graph.add_node("repeat", RunnableLambda(repeat))
-    graph.add_edge(START, "repeat")
     function = FunctionCall(name="pick", arguments='{"number": 1}')
     history = (
         AssistantMessage(id="a", tool_calls=[ToolCall(id="call-1", function=function)]),
         ToolMessage(id="t", tool_call_id="call-1", content="picked 1"),
     )
-    done = await items(graph.compile(), run_input("hi", *history, "and?"))
+    done = await items(chain(repeat).compile(), run_input("hi", *history, "and?"))
     assert of_type(done, ToolCallStartEvent) == []
 
 
@@ -202,10 +188,7 @@ async def test_calls_that_come_with_their_results_are_in_the_snapshot_alone() ->
         result = LangChainToolMessage("picked 1", tool_call_id="call-1")
         return {"messages": [AIMessage("One.", tool_calls=[call(1)]), result]}
 
-    graph = StateGraph(MessagesState)
-    graph.add_node("both", RunnableLambda(both))
-    graph.add_edge(START, "both")
-    done = await items(graph.compile(), run_input("hi"))
+    done = await items(chain(both).compile(), run_input("hi"))
     assert of_type(done, ToolCallStartEvent) == []
     (*_, snapshot) = of_type(done, MessagesSnapshotEvent)
     assert transcript(snapshot.messages) == [("user", "hi"), ("assistant", ["call-1"]), ("tool", "picked 1")]
@@ -215,10 +198,7 @@ async def test_a_call_of_a_clients_tool_that_a_node_returns_reaches_the_client()
     def ask(_: MessagesState) -> dict[str, object]:
         return {"messages": [AIMessage("", tool_calls=[call(1)])]}
 
-    graph = StateGraph(MessagesState)
-    graph.add_node("ask", RunnableLambda(ask))
-    graph.add_edge(START, "ask")
-    done = await items(graph.compile(), run_input("hi", tools=[client_tool("pick")]))
+    done = await items(chain(ask).compile(), run_input("hi", tools=[client_tool("pick")]))
     assert [(it.tool_call_id, it.tool_call_name) for it in of_type(done, ToolCallStartEvent)] == [("call-1", "pick")]
 
 

@@ -38,20 +38,18 @@ async def test_a_failure_is_raised_and_its_usage_kept() -> None:
     assert stream.closed
 
 
-async def test_a_refusal_that_a_client_can_act_on_is_told_in_our_words() -> None:
-    stream = TrackedEvents(RunErrorEvent(message="secret", code="PENDING_INTERRUPTS"))
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("PENDING_INTERRUPTS", "The thread waits for answers: send resume."),
+        ("INTERRUPT_RESUME_ERROR", "The answers do not fit what the thread waits for."),
+    ],
+)
+async def test_a_refusal_that_a_client_can_act_on_is_told_in_our_words(code: str, message: str) -> None:
+    stream = TrackedEvents(RunErrorEvent(message="secret", code=code))
     with pytest.raises(AppError) as caught:
         await collect_items(check_events(stream(), run_context()))
-    assert caught.value.code is ErrorCode.VALIDATION_ERROR
-    assert caught.value.message == "The thread waits for answers: send resume."
-
-
-async def test_answers_that_do_not_fit_are_the_clients_fault() -> None:
-    with pytest.raises(AppError) as caught:
-        await collect_items(
-            check_events(TrackedEvents(RunErrorEvent(message="secret", code="INTERRUPT_RESUME_ERROR"))(), run_context())
-        )
-    assert (caught.value.code, "secret" in caught.value.message) == (ErrorCode.VALIDATION_ERROR, False)
+    assert (caught.value.code, caught.value.message) == (ErrorCode.VALIDATION_ERROR, message)
 
 
 async def test_the_error_of_a_hook_is_not_sent() -> None:

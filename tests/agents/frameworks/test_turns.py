@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import httpx
@@ -11,7 +11,7 @@ from ag_ui.core import BaseEvent, RunAgentInput, RunErrorEvent, ToolCallResultEv
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph import MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import interrupt
 
@@ -22,6 +22,7 @@ from agui_container.settings import Settings
 from agui_container.testing import EVENT, user_input
 from tests.agents.conftest import Serve
 from tests.agents.frameworks import langgraph_agents, pydantic_ai_agents
+from tests.agents.frameworks.langgraph_agents import beside, chain
 from tests.agents.frameworks.table import python_of
 from tests.agents.turns import (
     EFFECTS,
@@ -33,6 +34,7 @@ from tests.agents.turns import (
     answer_all,
     answer_when_forgotten,
     asks,
+    check,
     cut_off,
     expected_effects,
     expected_questions,
@@ -66,28 +68,22 @@ async def ask_and_pay(_: MessagesState, config: RunnableConfig) -> dict[str, obj
     return {"messages": [AIMessage(f"{colour}, {said}")]}
 
 
-def chain(*nodes: Any) -> object:  # noqa: ANN401 - LangGraph has many types of nodes
-    graph = StateGraph(MessagesState)
-    names = [f"node{at}" for at in range(len(nodes))]
-    for name, node in zip(names, nodes, strict=True):
-        graph.add_node(name, node)
-    for before, after in zip([START, *names], names, strict=False):
-        graph.add_edge(before, after)
+def with_checkpoints(graph: StateGraph[Any, Any, Any, Any]) -> object:
     return graph.compile(checkpointer=InMemorySaver())
 
 
-def beside(*nodes: Any, checkpointer: bool) -> object:  # noqa: ANN401 - as above
-    graph = StateGraph(MessagesState)
-    for at, node in enumerate(nodes):
-        graph.add_node(f"node{at}", node)
-        graph.add_edge(START, f"node{at}")
-    return graph.compile(checkpointer=InMemorySaver() if checkpointer else None)
+def without_checkpoints(graph: StateGraph[Any, Any, Any, Any]) -> object:
+    return graph.compile()
 
 
-@pytest.mark.parametrize("checkpointer", [True, False], ids=["checkpointer", "none"])
+Compile = Callable[[StateGraph[Any, Any, Any, Any]], object]
+either = pytest.mark.parametrize("compiled", [with_checkpoints, without_checkpoints], ids=["checkpointer", "none"])
+
+
+@either
 @pytest.mark.parametrize("way", [way for way in WAYS if way not in {"denied", "cancelled"}])
-async def test_calls_of_parallel_nodes_are_run_once(serve: Serve, way: str, *, checkpointer: bool) -> None:
-    client = await serve(beside(call_node("pay", 1), call_node("refund", 2), checkpointer=checkpointer))
+async def test_calls_of_parallel_nodes_are_run_once(serve: Serve, way: str, compiled: Compile) -> None:
+    client = await serve(compiled(beside(call_node("pay", 1), call_node("refund", 2))))
     await client.send("go")
     await answer_all(client, way)
     assert client.outcome == "success"
@@ -96,7 +92,7 @@ async def test_calls_of_parallel_nodes_are_run_once(serve: Serve, way: str, *, c
 
 
 async def test_a_denial_in_a_node_reads_as_the_denial_and_not_as_a_failure(serve: Serve) -> None:
-    client = await serve(chain(call_node("pay", 1)))
+    client = await serve(with_checkpoints(chain(call_node("pay", 1))))
     await client.send("go")
     await answer_all(client, "denied")
     assert (client.outcome, EFFECTS) == ("AGENT_ERROR", [])
@@ -106,21 +102,14 @@ async def test_a_denial_in_a_node_reads_as_the_denial_and_not_as_a_failure(serve
 
 
 @pytest.mark.parametrize("way", ["together", "one by one", "edited", "resent"])
-@pytest.mark.parametrize("checkpointer", [True, False], ids=["checkpointer", "none"])
-async def test_calls_that_a_node_names_without_a_model_are_run_once(
-    serve: Serve, way: str, *, checkpointer: bool
-) -> None:
+@either
+async def test_calls_that_a_node_names_without_a_model_are_run_once(serve: Serve, way: str, compiled: Compile) -> None:
     calls = [{"id": f"c{amount}", "name": "pay", "args": {"amount": amount}} for amount in (1, 2)]
 
     async def run(state: MessagesState, config: RunnableConfig) -> object:
         return await ToolNode(langchain_tools()).ainvoke({"messages": state["messages"]}, config)
 
-    graph = StateGraph(MessagesState)
-    graph.add_node("plan", lambda _: {"messages": [AIMessage("", tool_calls=calls)]})
-    graph.add_node("run", run)
-    graph.add_edge(START, "plan")
-    graph.add_edge("plan", "run")
-    client = await serve(graph.compile(checkpointer=InMemorySaver() if checkpointer else None))
+    client = await serve(compiled(chain(lambda _: {"messages": [AIMessage("", tool_calls=calls)]}, run)))
     await client.send("go")
     await answer_all(client, way)
     assert (client.outcome, len(EFFECTS)) == ("success", 2)
@@ -131,17 +120,16 @@ async def test_calls_that_a_node_names_without_a_model_are_run_once(
 @pytest.mark.parametrize(
     "graph",
     [
-        pytest.param(lambda: chain(ask_node, call_node("look", 3), call_node("pay", 1)), id="question first"),
-        pytest.param(lambda: chain(call_node("look", 3), call_node("pay", 1), ask_node), id="call first"),
-        pytest.param(lambda: chain(call_node("look", 3), ask_and_pay), id="in one node"),
-        pytest.param(
-            lambda: beside(ask_node, call_node("look", 3), call_node("pay", 1), checkpointer=True), id="beside"
-        ),
+        pytest.param(chain(ask_node, call_node("look", 3), call_node("pay", 1)), id="question first"),
+        pytest.param(chain(call_node("look", 3), call_node("pay", 1), ask_node), id="call first"),
+        pytest.param(chain(call_node("look", 3), ask_and_pay), id="in one node"),
+        pytest.param(beside(ask_node, call_node("look", 3), call_node("pay", 1)), id="beside"),
     ],
 )
-async def test_a_question_of_a_graph_and_an_approval_in_one_turn_end(serve: Serve, graph: object, way: str) -> None:
-    assert callable(graph)
-    client = await serve(graph())
+async def test_a_question_of_a_graph_and_an_approval_in_one_turn_end(
+    serve: Serve, graph: StateGraph[Any, Any, Any, Any], way: str
+) -> None:
+    client = await serve(with_checkpoints(graph))
     await client.send("go")
     await answer_all(client, way)
     assert client.outcome == "success"
@@ -173,10 +161,7 @@ async def test_calls_of_a_model_are_run_once(
             client = Client(server)
             await client.send(command(steps, is_gathered=is_gathered))
             await answer_all(client, way)
-            case = (name, way)
-            assert (case, client.outcome) == (case, "success")
-            assert (case, sorted(EFFECTS)) == (case, expected_effects(steps, way))
-            assert (case, len(client.questions)) == (case, expected_questions(steps))
+            check((name, way), client, steps, way)
 
 
 def asks_over_http(http: httpx.AsyncClient) -> Ask:
@@ -214,7 +199,7 @@ async def test_an_approved_call_of_a_model_that_was_cut_off_has_a_result_that_sa
     await cut_off(client, how)
 
 
-@pytest.mark.parametrize("agent", [*MODELS, pytest.param(chain(ask_node), id="question")])
+@pytest.mark.parametrize("agent", [*MODELS, pytest.param(with_checkpoints(chain(ask_node)), id="question")])
 async def test_an_answer_whose_question_is_forgotten_is_refused(
     serve: Serve, agent: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,17 +1,9 @@
 """ASGI applications that references name."""
 
-from collections.abc import AsyncIterator
-
 from starlette.applications import Starlette
 
-from tests.agents.upstream.servers import Event, Server, finished, refusal, started
+from tests.agents.upstream.servers import Server, playing, refusal
 
-
-async def _answer(request: dict[str, object]) -> AsyncIterator[Event | str]:
-    yield started(request)
-    yield finished(request)
-
-
-app = Server(_answer, *(refusal(f"/refused/{status}", status, "secret detail") for status in (422, 503))).app
+app = Server(playing(), *(refusal(f"/refused/{status}", status, "secret detail") for status in (422, 503))).app
 empty = Starlette()
 NUMBER = 1

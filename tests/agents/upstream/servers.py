@@ -1,5 +1,6 @@
 """AG-UI servers to put behind the container: ASGI applications that answer by the last message of their input."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -10,15 +11,31 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 Event = dict[str, object]
-Answer = Callable[[dict[str, object]], AsyncIterator[Event | str]]
+Item = Event | str
+"""An event, or a piece of the stream as it is written."""
+
+Answer = Callable[[dict[str, object]], AsyncIterator[Item]]
+"""Gives what comes behind RUN_STARTED. RUN_FINISHED follows, unless the last item ends the run or is ``CUT``."""
+
+CUT = ": the end\n\n"
+WAIT = ": wait\n\n"
+"""The server says nothing more behind it, and keeps the stream open."""
 
 
-def started(request: dict[str, object]) -> Event:
-    return {"type": "RUN_STARTED", "threadId": request["threadId"], "runId": request["runId"]}
+def run_event(kind: str, request: dict[str, object], **fields: object) -> Event:
+    return {"type": kind, "threadId": request["threadId"], "runId": request["runId"], **fields}
 
 
-def finished(request: dict[str, object], **fields: object) -> Event:
-    return {"type": "RUN_FINISHED", "threadId": request["threadId"], "runId": request["runId"], **fields}
+def playing(*items: Item | Exception) -> Answer:
+    async def answer(_: dict[str, object]) -> AsyncIterator[Item]:
+        for item in items:
+            if isinstance(item, Exception):
+                raise item
+            yield item
+            if item is WAIT:
+                await asyncio.Event().wait()
+
+    return answer
 
 
 def said(text: str, message_id: str = "m-1") -> Sequence[Event]:
@@ -62,10 +79,18 @@ class Server:
 
     async def _stream(self, document: dict[str, object]) -> AsyncIterator[str]:
         try:
-            async for event in self._answer(document):
-                yield event if isinstance(event, str) else f"data: {json.dumps(event)}\n\n"
+            yield frame(run_event("RUN_STARTED", document))
+            item: Item = ""
+            async for item in self._answer(document):
+                yield frame(item)
+            if item != CUT and not (isinstance(item, dict) and item["type"] in {"RUN_FINISHED", "RUN_ERROR"}):
+                yield frame(run_event("RUN_FINISHED", document))
         finally:
             self.log.append("answered")
+
+
+def frame(item: Item) -> str:
+    return item if isinstance(item, str) else f"data: {json.dumps(item)}\n\n"
 
 
 def redirect(path: str, target: str) -> Route:

@@ -15,7 +15,7 @@ from agui_container.agents.upstream import UpstreamOptions
 from agui_container.settings import Settings, SettingsError
 from agui_container.testing import open_thread, run_agent, user_input
 from tests.agents.upstream import pay_tools
-from tests.agents.upstream.servers import Answer, Event, Server, called, finished, said, started
+from tests.agents.upstream.servers import CUT, WAIT, Answer, Item, Server, called, playing, run_event, said
 from tests.contexts import of_type, run_context, run_input
 from tests.tools.mcp_demo import Demo, serve_app
 
@@ -28,15 +28,8 @@ def last_role(request: dict[str, object]) -> str:
     return str(messages[-1]["role"])
 
 
-async def greet(request: dict[str, object]) -> AsyncIterator[Event | str]:
-    yield started(request)
-    for event in said("hello"):
-        yield event
-    yield finished(request)
-
-
 async def test_the_server_gets_the_whole_history_and_every_field() -> None:
-    server = Server(greet)
+    server = Server(playing(*said("hello")))
     async with open_thread(server.app) as thread:
         await thread.send("first")
         await thread.send("second")
@@ -47,10 +40,8 @@ async def test_the_server_gets_the_whole_history_and_every_field() -> None:
 
 
 async def test_the_server_never_sees_a_thread_id_and_the_client_always_sees_its_own() -> None:
-    async def show(request: dict[str, object]) -> AsyncIterator[Event | str]:
-        yield started(request)
+    async def show(request: dict[str, object]) -> AsyncIterator[Item]:
         yield {"type": "STATE_SNAPSHOT", "snapshot": {"user": f"thread_user_{request['threadId']}"}}
-        yield finished(request)
 
     server = Server(show)
     request = user_input("hi").model_copy(update={"thread_id": 'mine "quoted"'})
@@ -73,28 +64,20 @@ async def test_the_server_never_sees_a_thread_id_and_the_client_always_sees_its_
     ids=["joined lines", "comments and ids", "CRLF and U+2028", "unknown type", "RAW"],
 )
 async def test_legal_streams_are_read(lines: list[str], text: str) -> None:
-    async def write(request: dict[str, object]) -> AsyncIterator[Event | str]:
-        yield started(request)
-        for line in lines:
-            yield line
-        yield finished(request)
-
-    events = await run_agent(Server(write).app, "hi")
+    events = await run_agent(Server(playing(*lines)).app, "hi")
     assert isinstance(events[-1], RunFinishedEvent)
     assert "".join(event.delta for event in of_type(events, TextMessageContentEvent)) == text
 
 
 async def test_thinking_of_older_servers_is_reasoning() -> None:
-    async def think(request: dict[str, object]) -> AsyncIterator[Event | str]:
-        yield started(request)
-        for kind in ("THINKING_START", "THINKING_TEXT_MESSAGE_START"):
-            yield {"type": kind}
-        yield {"type": "THINKING_TEXT_MESSAGE_CONTENT", "delta": "hm"}
-        for kind in ("THINKING_TEXT_MESSAGE_END", "THINKING_END"):
-            yield {"type": kind}
-        yield finished(request)
-
-    kinds = [str(event.type.value) for event in await run_agent(Server(think).app, "hi")]
+    before: list[Item] = [
+        {"type": "THINKING_START"},
+        {"type": "THINKING_TEXT_MESSAGE_START"},
+        {"type": "THINKING_TEXT_MESSAGE_CONTENT", "delta": "hm"},
+        {"type": "THINKING_TEXT_MESSAGE_END"},
+        {"type": "THINKING_END"},
+    ]
+    kinds = [str(event.type.value) for event in await run_agent(Server(playing(*before)).app, "hi")]
     assert kinds[1:-1] == [
         "REASONING_START",
         "REASONING_MESSAGE_START",
@@ -104,46 +87,22 @@ async def test_thinking_of_older_servers_is_reasoning() -> None:
     ]
 
 
-async def ends_with_error(request: dict[str, object]) -> AsyncIterator[Event | str]:
-    yield started(request)
-    yield {"type": "RUN_ERROR", "message": "secret of the model", "code": "X"}
-
-
-async def ends_early(request: dict[str, object]) -> AsyncIterator[Event | str]:
-    yield started(request)
-
-
-async def raises(request: dict[str, object]) -> AsyncIterator[Event | str]:
-    yield started(request)
-    raise RuntimeError("secret of the server")
-
-
-async def writes_garbage(request: dict[str, object]) -> AsyncIterator[Event | str]:
-    yield started(request)
-    yield "data: secret garbage\n\n"
-
-
-async def breaks_an_event(request: dict[str, object]) -> AsyncIterator[Event | str]:
-    yield started(request)
-    yield {"type": "TEXT_MESSAGE_CONTENT", "delta": "secret"}
-
-
 @pytest.mark.parametrize(
-    ("server", "cause"),
+    ("item", "cause"),
     [
-        (Server(ends_with_error), "secret of the model"),
-        (Server(ends_early), "without a terminal event"),
-        (Server(raises), "ended within its response"),
-        (Server(writes_garbage), "no JSON"),
-        (Server(breaks_an_event), "TEXT_MESSAGE_CONTENT"),
+        ({"type": "RUN_ERROR", "message": "secret of the model", "code": "X"}, "secret of the model"),
+        (CUT, "without a terminal event"),
+        (RuntimeError("secret of the server"), "ended within its response"),
+        ("data: secret garbage\n\n", "no JSON"),
+        ({"type": "TEXT_MESSAGE_CONTENT", "delta": "secret"}, "TEXT_MESSAGE_CONTENT"),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    ids=["an error", "no end", "an exception", "no JSON", "no event"],
 )
 async def test_a_failure_is_one_sentence_and_its_cause_is_in_the_log(
-    server: Server, cause: str, caplog: pytest.LogCaptureFixture
+    item: Item | Exception, cause: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        events = await run_agent(server.app, "hi")
+        events = await run_agent(Server(playing(item)).app, "hi")
     assert isinstance(events[-1], RunErrorEvent)
     assert (events[-1].code, events[-1].message) == ("AGENT_ERROR", "The agent's server failed.")
     assert cause in caplog.text
@@ -166,8 +125,7 @@ async def test_a_refusal_is_one_sentence_and_url_status_and_text_are_in_the_log(
 def calls_then_says(name: str, *arguments: object) -> Answer:
     """Return a server that makes these calls of a tool, and says their results."""
 
-    async def answer(request: dict[str, object]) -> AsyncIterator[Event | str]:
-        yield started(request)
+    async def answer(request: dict[str, object]) -> AsyncIterator[Item]:
         if last_role(request) == "tool":
             results = [message["content"] for message in request["messages"] if message["role"] == "tool"]  # type: ignore[attr-defined]
             for event in said(f"results: {', '.join(results)}"):
@@ -176,7 +134,6 @@ def calls_then_says(name: str, *arguments: object) -> Answer:
             for number, each in enumerate(arguments, 1):
                 for event in called(name, each, f"call-{number}"):
                     yield event
-        yield finished(request)
 
     return answer
 
@@ -237,14 +194,12 @@ async def test_a_tool_of_an_mcp_server_that_the_policy_asks_for_waits_for_its_ap
 async def test_a_question_of_the_server_is_an_interrupt_and_gets_its_answer() -> None:
     question = {"id": "q-1", "reason": "input_required", "message": "Sure?"}
 
-    async def ask(request: dict[str, object]) -> AsyncIterator[Event | str]:
-        yield started(request)
+    async def ask(request: dict[str, object]) -> AsyncIterator[Item]:
         if request.get("resume"):
             for event in said("thanks"):
                 yield event
-            yield finished(request)
         else:
-            yield finished(request, outcome={"type": "interrupt", "interrupts": [question]})
+            yield run_event("RUN_FINISHED", request, outcome={"type": "interrupt", "interrupts": [question]})
 
     server = Server(ask)
     async with open_thread(server.app) as thread:
@@ -256,13 +211,7 @@ async def test_a_question_of_the_server_is_an_interrupt_and_gets_its_answer() ->
 
 
 async def test_a_run_that_is_closed_ends_the_answer_of_the_server() -> None:
-    async def wait(request: dict[str, object]) -> AsyncIterator[Event | str]:
-        yield started(request)
-        for event in said("one"):
-            yield event
-        await asyncio.Event().wait()
-
-    server = Server(wait)
+    server = Server(playing(*said("one"), WAIT))
     options = UpstreamOptions()
     stream = adapt_agent(server.app, "app", options).run(run_input("hi"), run_context())
     await anext(stream)
@@ -277,12 +226,10 @@ async def test_a_run_that_is_closed_ends_the_answer_of_the_server() -> None:
 async def test_a_reader_that_waits_holds_the_server_back() -> None:
     written = 0
 
-    async def flood(request: dict[str, object]) -> AsyncIterator[Event | str]:
+    async def flood(_: dict[str, object]) -> AsyncIterator[Item]:
         nonlocal written
-        yield started(request)
         for written in range(10_000):
             yield {"type": "CUSTOM", "name": "n", "value": written}
-        yield finished(request)
 
     agent = adapt_agent(Server(flood).app, "app")
     stream = agent.run(run_input("hi"), run_context())

@@ -1,15 +1,14 @@
 """An AG-UI server at a URL as the agent: headers of the caller, redirects, and servers that are not there."""
 
-import asyncio
 import json
-from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 
 from agui_container import create_app
 from agui_container.settings import Settings
-from tests.agents.upstream.servers import Event, Server, finished, redirect, said, started
+from tests.agents.upstream import servers
+from tests.agents.upstream.servers import Server, playing, redirect, said
 from tests.behaviour.server import listening, serving
 from tests.engine.doubles import WAIT, eventually
 from tests.ports import free_port
@@ -20,13 +19,6 @@ BODY = {"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", 
 HEADERS = {"x-tenant": "blue", "x-other": "red"}
 
 
-async def greet(request: dict[str, object]) -> AsyncIterator[Event | str]:
-    yield started(request)
-    for event in said("hello"):
-        yield event
-    yield finished(request)
-
-
 async def ask(url: str, **settings: object) -> list[dict[str, object]]:
     app = create_app(settings=Settings.model_validate({"agent": url, **settings}))
     async with serving(app) as container, httpx.AsyncClient(timeout=WAIT) as client:
@@ -35,7 +27,7 @@ async def ask(url: str, **settings: object) -> list[dict[str, object]]:
 
 
 async def test_named_headers_of_the_caller_go_along() -> None:
-    server = Server(greet)
+    server = Server(playing(*said("hello")))
     async with listening(server.app) as url:
         events = await ask(f"{url}/agent", upstream_headers="X-Tenant,authorization")
     assert [event["delta"] for event in events if "delta" in event] == ["hello"]
@@ -44,9 +36,9 @@ async def test_named_headers_of_the_caller_go_along() -> None:
 
 
 async def test_a_redirect_within_the_origin_keeps_the_headers_and_another_origin_never_gets_them() -> None:
-    server = Server(greet, redirect("/moved", "/agent"))
+    server = Server(playing(*said("hello")), redirect("/moved", "/agent"))
     async with listening(server.app) as url:
-        elsewhere = Server(greet, redirect("/moved", f"{url}/agent"))
+        elsewhere = Server(playing(*said("hello")), redirect("/moved", f"{url}/agent"))
         async with listening(elsewhere.app) as other:
             for start in (url, other):
                 events = await ask(f"{start}/moved", upstream_headers="x-tenant")
@@ -55,24 +47,13 @@ async def test_a_redirect_within_the_origin_keeps_the_headers_and_another_origin
 
 
 async def test_raw_events_are_kept_if_the_settings_say_so() -> None:
-    async def write(request: dict[str, object]) -> AsyncIterator[Event | str]:
-        yield started(request)
-        yield {"type": "RAW", "event": {"from": "model"}}
-        yield finished(request)
-
-    async with listening(Server(write).app) as url:
+    async with listening(Server(playing({"type": "RAW", "event": {"from": "model"}})).app) as url:
         events = await ask(f"{url}/agent", upstream_raw=True)
     assert [event["type"] for event in events] == ["RUN_STARTED", "RAW", "RUN_FINISHED"]
 
 
 async def test_a_cancel_closes_the_connection_to_the_server() -> None:
-    async def wait(request: dict[str, object]) -> AsyncIterator[Event | str]:
-        yield started(request)
-        for event in said("one"):
-            yield event
-        await asyncio.Event().wait()
-
-    server = Server(wait)
+    server = Server(playing(*said("one"), servers.WAIT))
     async with listening(server.app) as url, serving(create_app(settings=Settings(agent=f"{url}/agent"))) as container:
         async with (
             httpx.AsyncClient(base_url=container, timeout=WAIT) as client,

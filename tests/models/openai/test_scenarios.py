@@ -11,9 +11,7 @@ from agui_container.models.failures import ModelFailure
 from agui_container.models.openai.opaque_fields import OpaqueFields
 from agui_container.models.openai.request import ToolNames
 from agui_container.models.openai.stream_parser import ChatStreamParser
-from agui_container.models.openai.transport import SseReader
 from agui_container.ports import Delta, EncryptedDelta, ToolCallDelta
-from tests.models.openai.server import sse
 from tests.models.openai.stream_reader import delta_as_json
 
 SCENARIOS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("scenarios.json").read_text())
@@ -21,12 +19,11 @@ OPAQUE = OpaqueFields("server model")
 
 
 def read(events: Sequence[object], tools: Sequence[str] = ()) -> tuple[list[Delta], ModelFailure | None]:
-    reader, parser = SseReader(), ChatStreamParser(ToolNames(tools), "openai-compatible", "m", OPAQUE)
+    parser = ChatStreamParser(ToolNames(tools), "openai-compatible", "m", OPAQUE)
     deltas: list[Delta] = []
     try:
-        for piece in sse(*events):
-            for event in reader.feed(piece):
-                deltas += parser.feed_data(event)
+        for event in events:
+            deltas += parser.feed_data(event if isinstance(event, str) else json.dumps(event))
         deltas += parser.finish()
     except ModelFailure as failure:
         return [*deltas, *parser.usage()], failure

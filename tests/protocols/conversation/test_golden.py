@@ -26,8 +26,8 @@ from agui_container.protocols.kontekst.translator import KontekstTranslator
 from agui_container.protocols.roboto.messages import session_messages
 from agui_container.protocols.roboto.requests import Facts, ToolSpec
 from agui_container.protocols.roboto.turns import SHOWN, LiveMessages
-from agui_container.protocols.roz.client_tools import tools_by_name
 from agui_container.protocols.roz.options import PermissionRule
+from agui_container.protocols.roz.run_inputs import tools_by_name
 from agui_container.protocols.roz.server_messages import RozEncoder
 from agui_container.protocols.roz.translator import RozTranslator
 

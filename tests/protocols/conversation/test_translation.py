@@ -17,7 +17,7 @@ from agui_container.protocols.gen import kontekst_pb2 as kontekst
 from agui_container.protocols.kontekst.translator import KontekstTranslator, RunStart
 from agui_container.protocols.roboto.messages import FIELD_NAMES as ROBOTO
 from agui_container.protocols.roz.client_messages import MAX_HISTORY, history_of, tool_message, tool_of, user_message
-from agui_container.protocols.roz.client_tools import MAX_TOOLS, ClientTools, tools_by_name
+from agui_container.protocols.roz.run_inputs import MAX_TOOLS, ClientTools, tools_by_name
 from agui_container.protocols.roz.team import TeamEvents
 from agui_container.protocols.roz.translator import RozTranslator
 

@@ -5,12 +5,14 @@ import pytest
 from agui_container.agents.gate import journal
 from agui_container.protocols.gen import agent_pb2 as roz
 from tests.behaviour.approval_tools import PAID
-from tests.protocols.conversation.two_clients import CANCELLED, EXPIRED, Clients, RozTurn, two_clients
+from tests.protocols.clients import serving_clients
 from tests.protocols.grpc.client import call_text
 
 pytestmark = [pytest.mark.wire, pytest.mark.processes]
 
 PAY = call_text("pay", amount=5)
+CANCELLED = {"type": "denied", "approved": False, "cancelled": True, "reason": "The turn was cancelled."}
+EXPIRED = {"type": "denied", "approved": False, "expired": True, "reason": "Nobody has decided in time."}
 TWICE = f"{PAY}\n{call_text('pay', amount=6)}"
 
 
@@ -20,59 +22,48 @@ def short_lives(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_the_approvals_of_a_cancelled_turn_are_resolved_as_cancelled() -> None:
-    async with two_clients() as clients:
-        turn = RozTurn(clients.grpc.new_session())
+    async with serving_clients() as clients:
+        turn = await clients.start_session()
         await turn.say(TWICE)
-        await turn.until("approval_requested")
-        await turn.decide((await turn.until("approval_requested")).approval_id, approved=True)
+        await turn.until("1.0 approval_requested")
+        await turn.decide((await turn.until("1.0 approval_requested")).approval_id, approved=True)
         await turn.send(cancel_turn=roz.CancelTurn())
-        assert (await turn.until("turn_finished")).stop_reason == "cancelled"
+        assert (await turn.until("1.0 turn_finished")).stop_reason == "cancelled"
         assert turn.outcomes == [CANCELLED, CANCELLED]
         assert PAID[turn.thread] == []
 
 
 @pytest.mark.usefixtures("short_lives")
 async def test_approvals_that_expire_in_roz_are_resolved_then_and_the_model_is_told() -> None:
-    async with two_clients() as clients:
-        turn = RozTurn(clients.grpc.new_session())
+    async with serving_clients() as clients:
+        turn = await clients.start_session()
         await turn.say(TWICE)
-        await turn.until("approval_requested")
-        approval = (await turn.until("approval_requested")).approval_id
+        await turn.until("1.0 approval_requested")
+        approval = (await turn.until("1.0 approval_requested")).approval_id
         await turn.decide(approval, approved=True)
-        assert (await turn.until("turn_finished")).stop_reason == "end_turn"
+        assert (await turn.until("1.0 turn_finished")).stop_reason == "end_turn"
         assert turn.outcomes == [EXPIRED, EXPIRED]
-        assert "tool_call_started" not in turn.kinds
+        assert "tool_call_started" not in turn.events
         assert "did not want this call" in turn.text
         assert PAID[turn.thread] == []
         await turn.decide(approval, approved=True)
-        await turn.until("session_rejected")
+        await turn.until("1.0 session_rejected")
 
 
 @pytest.mark.usefixtures("short_lives")
 async def test_a_proposal_that_expires_in_kontekst_fails_and_ends_the_run() -> None:
-    async with two_clients() as clients:
-        _, kinds = await kinds_to_the_end(clients, PAY)
-    assert kinds[kinds.index("tools_proposed") + 1 :] == ["tool_failed", "tools_completed", "cancelled"]
+    async with serving_clients() as clients:
+        run = await clients.start_run(PAY)
+        await run.until("tools_proposed")
+        assert await run.rest() == ["tool_failed", "tools_completed", "cancelled"]
 
 
 @pytest.mark.usefixtures("short_lives")
 async def test_an_approval_that_expired_while_no_client_waited_is_no_denial_of_the_next_prompt_in_kontekst() -> None:
-    async with two_clients() as clients:
-        await clients.run("t", messages=[{"id": "u", "role": "user", "content": PAY}])
+    async with serving_clients() as clients:
+        await clients.say("t", "r1", PAY)
         while await clients.waiting("t"):
             pass
-        _, kinds = await kinds_to_the_end(clients, "stream 1", "t")
-        assert kinds == ["started", "token", "turn_completed", "context_snapshot", "completed"]
+        run = await clients.start_run("stream 1", "t")
+        assert await run.rest() == ["started", "token", "turn_completed", "context_snapshot", "completed"]
         assert PAID["t"] == []
-
-
-async def kinds_to_the_end(clients: Clients, prompt: str, thread: str = "") -> tuple[str, list[str]]:
-    """Run kontekst to its last event. Returns the thread and the kinds of the events, equal ones in a row as one."""
-    run = await clients.grpc.start_run(prompt, thread)
-    kinds: list[str] = []
-    while not kinds or kinds[-1] not in {"completed", "cancelled", "failed"}:
-        event = await run.receive()
-        assert event is not None
-        thread = event.started.session_id or thread
-        kinds += [kind for kind in [str(event.WhichOneof("event"))] if kinds[-1:] != [kind]]
-    return thread, kinds

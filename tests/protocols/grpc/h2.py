@@ -1,25 +1,36 @@
-"""An HTTP/2 client that a test drives frame by frame, for frames that no gRPC library sends."""
+"""An HTTP/2 client that a test drives frame by frame, for frames that no gRPC library sends.
 
+Its functions block, so a test runs them ``beside`` a server in its event loop.
+"""
+
+import asyncio
 import contextlib
 import socket
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import h2.config
 import h2.connection
 import h2.events
 from h2.settings import SettingCodes
 
+from agui_container.protocols.gen import kontekst_pb2 as kontekst
+from tests.engine.doubles import WAIT
+from tests.protocols.grpc.client import RUN
+from tests.sse import http_client
+
+STATUS = "/kontekst.DaemonService/GetStatus"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-WAIT = 120.0
+
+T = TypeVar("T")
 
 
 class Raw:
     """One connection. ``events`` are all that h2 has understood so far."""
 
-    def __init__(self, port: int, *, window: int | None = None, address: str = "127.0.0.1") -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), WAIT, (address, 0))
+    def __init__(self, port: int, *, window: int | None = None) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), WAIT)
         config = h2.config.H2Configuration(client_side=True, header_encoding="ascii", validate_outbound_headers=False)
         self.h2 = h2.connection.H2Connection(config)
         if window is not None:
@@ -123,3 +134,32 @@ def text(headers: Iterable[tuple[Any, Any]]) -> dict[str, str]:
 
 def message(body: bytes, *, compressed: bool = False) -> bytes:
     return bytes([compressed]) + len(body).to_bytes(4, "big") + body
+
+
+async def beside(function: Callable[..., T], *arguments: object) -> T:
+    """Run a blocking client function in a thread."""
+    return await asyncio.to_thread(function, *arguments)
+
+
+@contextlib.asynccontextmanager
+async def raw(port: int, window: int | None = None) -> AsyncIterator[Raw]:
+    with Raw(port, window=window) as client:
+        await beside(client.until, h2.events.SettingsAcknowledged)
+        yield client
+
+
+async def begin_run(client: Raw, thread: str = "") -> int:
+    """Start a run and wait for its first data."""
+    stream = client.call(RUN)
+    start = kontekst.StartRunCommand(prompt="hi", session_id=thread)
+    client.data(stream, message(kontekst.RunCommand(start=start).SerializeToString()))
+    await beside(client.until, h2.events.DataReceived)
+    return stream
+
+
+async def answers(port: int) -> bool:
+    """Return True if the server answers another client over gRPC and over HTTP."""
+    async with raw(port) as client, http_client(f"http://127.0.0.1:{port}") as http:
+        stream = client.call(STATUS)
+        client.data(stream, message(b""), end=True)
+        return (await beside(client.status, stream))[0] == "0" and (await http.get("/ping")).is_success

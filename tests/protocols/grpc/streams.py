@@ -5,8 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from agui_container.protocols.gen import kontekst_pb2 as kontekst
-from agui_container.protocols.grpc.call import PIECE_BYTES, Call, CallAdmission
-from agui_container.protocols.grpc.messages import PREFIX
+from agui_container.protocols.grpc.call import PIECE_BYTES, PREFIX, Call, CallAdmission
 from agui_container.protocols.grpc.options import GrpcOptions
 from agui_container.web.authentication import NO_AUTHENTICATION
 from tests.engine.doubles import caller

@@ -2,25 +2,26 @@
 
 import gzip
 import socket
+from queue import SimpleQueue
+from typing import Any
 
 import grpc
 import h2.events
 import pytest
+from google.protobuf.message import Message
 from h2.errors import ErrorCodes
 from h2.settings import SettingCodes
 
 from agui_container.protocols.gen import agent_pb2 as roz
 from agui_container.protocols.gen import kontekst_pb2 as kontekst
-from tests.protocols.conftest import ASSISTANT, Dial
-from tests.protocols.grpc.client import GrpcCall
-from tests.protocols.grpc.h2 import PREFACE, WAIT, Raw, message
+from tests.engine.doubles import WAIT
+from tests.protocols.conftest import ASSISTANT
+from tests.protocols.grpc.client import RUN, SESSION
+from tests.protocols.grpc.h2 import PREFACE, STATUS, Raw, message
 from tests.server.sockets.process import ServerProcess, Servers
 
 pytestmark = pytest.mark.wire
 
-STATUS = "/kontekst.DaemonService/GetStatus"
-RUN = "/kontekst.AgentService/Run"
-SESSION = "/roz.v1.AgentService/StreamSession"
 INVALID, EXHAUSTED, UNIMPLEMENTED, DENIED = "3", "8", "12", "7"
 
 
@@ -71,7 +72,7 @@ def test_a_message_above_the_limit_is_refused_before_it_is_read(servers: Servers
         assert client.status(stream)[0] == "0"
 
 
-def test_a_compressed_message_is_inflated_within_the_limit(servers: Servers, dial: Dial) -> None:
+def test_a_compressed_message_is_inflated_within_the_limit(servers: Servers) -> None:
     server = servers(**ASSISTANT, AGUI_MAX_BODY_BYTES="20000")
     with Raw(server.port) as client:
         stream = client.call(RUN, ("grpc-encoding", "gzip"))
@@ -86,36 +87,38 @@ def test_a_compressed_message_is_inflated_within_the_limit(servers: Servers, dia
         stream = client.call(RUN, ("grpc-encoding", "snappy"))
         client.data(stream, message(b"?", compressed=True))
         assert client.status(stream)[0] == UNIMPLEMENTED
-    talk: GrpcCall[kontekst.RunCommand, kontekst.RunEvent] = GrpcCall(
-        *(dial(server), RUN, kontekst.RunCommand, kontekst.RunEvent, "event"), compression=grpc.Compression.Gzip
-    )
-    with talk:
-        talk.send(start=kontekst.StartRunCommand(prompt="hello " * 100))
-        assert list(talk.rest())[-1] == "completed"
+        stream = client.call(RUN, ("grpc-encoding", "gzip"))
+        client.data(stream, message(gzip.compress(start("hello " * 100)), compressed=True), end=True)
+        assert client.status(stream)[0] == "0"
 
 
-def test_open_calls_have_their_last_messages_and_a_goaway_before_the_end(dial: Dial) -> None:
-    with ServerProcess(**ASSISTANT) as server:
-        channel = dial(server)
-        run: GrpcCall[kontekst.RunCommand, kontekst.RunEvent] = GrpcCall(
-            channel, RUN, kontekst.RunCommand, kontekst.RunEvent, "event"
-        )
-        session: GrpcCall[roz.SessionRequest, roz.SessionResponse] = GrpcCall(
-            channel, SESSION, roz.SessionRequest, roz.SessionResponse, "response"
-        )
-        with Raw(server.port) as raw, run, session:
-            session.send(start=roz.StartSession())
-            session.until("session_started")
-            run.send(start=kontekst.StartRunCommand(prompt="wait 30"))
-            run.until("token")
-            raw.until(h2.events.SettingsAcknowledged)
-            server.term()
-            assert isinstance(raw.until(h2.events.ConnectionTerminated), h2.events.ConnectionTerminated)
-            assert list(run.rest())[-1] in {"failed", "cancelled"}
-            assert session.until("error").code == "SHUTTING_DOWN"
-            with pytest.raises(grpc.RpcError) as ended:
-                list(session.rest())
-            assert ended.value.code() is grpc.StatusCode.UNAVAILABLE
+def open_call(channel: grpc.Channel, path: str, request: Message) -> Any:
+    """Open a call of grpcio with its first request. The client of the other tests closes its connection at a GOAWAY."""
+    requests: SimpleQueue[bytes] = SimpleQueue()
+    requests.put(request.SerializeToString())
+    return channel.stream_stream(path)(iter(requests.get, None), timeout=WAIT)
+
+
+def test_open_calls_have_their_last_messages_and_a_goaway_before_the_end() -> None:
+    with (
+        ServerProcess(**ASSISTANT) as server,
+        grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel,
+        Raw(server.port) as raw,
+    ):
+        session = open_call(channel, SESSION, roz.SessionRequest(start=roz.StartSession()))
+        run = open_call(channel, RUN, kontekst.RunCommand(start=kontekst.StartRunCommand(prompt="wait 30")))
+        while not kontekst.RunEvent.FromString(next(run)).HasField("token"):
+            pass
+        assert roz.SessionResponse.FromString(next(session)).HasField("session_started")
+        raw.until(h2.events.SettingsAcknowledged)
+        server.term()
+        raw.until(h2.events.ConnectionTerminated)
+        assert kontekst.RunEvent.FromString([*run][-1]).WhichOneof("event") in {"failed", "cancelled"}
+        responses: list[roz.SessionResponse] = []
+        with pytest.raises(grpc.RpcError) as ended:
+            responses += map(roz.SessionResponse.FromString, session)
+        assert ended.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert responses[-2].error.code == responses[-1].session_event.session_failed.failure == "SHUTTING_DOWN"
         assert server.wait() == 0
         assert server.faults == []
 

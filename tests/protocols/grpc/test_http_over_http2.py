@@ -12,9 +12,10 @@ from h2.events import DataReceived, ResponseReceived, StreamEnded, StreamReset
 from starlette.types import Receive, Scope, Send
 
 from agui_container.protocols.grpc import http_request
-from tests.protocols.grpc.client import WAIT
+from tests.engine.doubles import WAIT
+from tests.protocols.grpc.client import RUN
 from tests.protocols.grpc.h2 import Raw, message, text
-from tests.protocols.grpc.test_connections import RUN, start
+from tests.protocols.grpc.test_connections import start
 from tests.server.sockets.process import ServerProcess, Servers
 from tests.sse import TLS, events_of
 

@@ -14,8 +14,8 @@ from ag_ui.core import RunAgentInput
 from agui_container.ports import Item
 from agui_container.protocols.grpc import call, connection
 from tests.engine.doubles import WAIT, wait_for_event
-from tests.protocols.grpc.h2 import Raw
-from tests.protocols.grpc.in_loop_clients import STATUS, answers, begin_run, beside, port_of, raw
+from tests.protocols.clients import serving_clients
+from tests.protocols.grpc.h2 import STATUS, Raw, answers, begin_run, beside, raw
 from tests.sse import http_client
 from tests.waiting_agent import WaitingAgent
 
@@ -34,11 +34,11 @@ def read_without_answers(client: Raw) -> None:
 
 
 async def test_a_client_that_stalls_inside_the_preface_is_closed() -> None:
-    async with port_of(WaitingAgent(rest=" there"), timeout_keep_alive=MOMENT) as port:
-        with socket.create_connection(("127.0.0.1", port), timeout=WAIT) as client:
+    async with serving_clients(WaitingAgent(rest=" there"), options={"timeout_keep_alive": MOMENT}) as clients:
+        with socket.create_connection(("127.0.0.1", clients.port), timeout=WAIT) as client:
             client.sendall(b"PRI * HTTP/2.0\r\n")
             assert await beside(client.recv, 100) == b""
-        assert await answers_once(port)
+        assert await answers_once(clients.port)
 
 
 async def answers_once(port: int) -> bool:
@@ -61,7 +61,7 @@ def ping_soon(monkeypatch: pytest.MonkeyPatch, *, answer_within: float) -> None:
 async def test_a_client_that_answers_no_ping_loses_its_connection_and_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
     ping_soon(monkeypatch, answer_within=MOMENT)
     agent = WaitingAgent(rest=" there")
-    async with port_of(agent, on_disconnect="cancel") as port, raw(port) as client:
+    async with serving_clients(agent, on_disconnect="cancel") as clients, raw(clients.port) as client:
         await begin_run(client)
         await beside(read_without_answers, client)
         await wait_for_event(agent.cut_off)
@@ -70,7 +70,7 @@ async def test_a_client_that_answers_no_ping_loses_its_connection_and_its_run(mo
 @pytest.mark.parametrize("path", [STATUS, "/roz.v1.AgentService/WatchTeam", "/grpc.health.v1.Health/Check"])
 async def test_a_call_whose_one_request_never_comes_is_ended(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     monkeypatch.setattr(call, "READ_SECONDS", MOMENT)
-    async with port_of(WaitingAgent()) as port, raw(port) as client:
+    async with serving_clients(WaitingAgent()) as clients, raw(clients.port) as client:
         status, words = await beside(client.status, client.call(path))
         assert (status, words) == (INVALID, "The message did not arrive in full.")
 
@@ -87,7 +87,7 @@ async def test_a_client_that_takes_nothing_loses_its_call_and_harms_no_other(mon
             yield "x" * 1_000
         has_ended.set()
 
-    async with port_of(agent) as port, raw(port, window=1_000) as slow, raw(port) as other:
+    async with serving_clients(agent) as clients, raw(clients.port, window=1_000) as slow, raw(clients.port) as other:
         patient = await begin_run(other)
         with monkeypatch.context() as patch:
             patch.setattr(call, "STALLED_SECONDS", MOMENT)
@@ -98,7 +98,7 @@ async def test_a_client_that_takes_nothing_loses_its_call_and_harms_no_other(mon
         assert len(slow.body(stream)) <= 2_000
         waiting.may_end.set()
         assert (await beside(other.status, patient))[0] == "0"
-        async with http_client(f"http://127.0.0.1:{port}") as http:
+        async with http_client(clients.url) as http:
             (run,) = [run for run in (await http.get("/runs")).json()["runs"] if run["threadId"] == SLOW]
             assert run["status"] == "finished"
 

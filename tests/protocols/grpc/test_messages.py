@@ -10,18 +10,18 @@ import pytest
 from ag_ui.core import EventType
 
 from agui_container import threads as offload_module
+from agui_container.protocol.envelope import Batch
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import MAX_MESSAGE_PARTS
-from agui_container.protocol.wire.envelope import Batch
 from agui_container.protocols.gen import agent_pb2 as roz
 from agui_container.protocols.gen import kontekst_pb2 as kontekst
 from agui_container.protocols.gen.descriptors import Struct
 from agui_container.protocols.grpc import call
-from agui_container.protocols.grpc.messages import decode
+from agui_container.protocols.grpc.call import decode
 from agui_container.protocols.roz.run_inputs import MAX_CONTEXTS, read_message, read_start
 from agui_container.threads import LARGE_BYTES, offload
 from tests.engine.doubles import eventually
-from tests.protocols.grpc.callers import serving_caller
+from tests.protocols.clients import serving_clients
 from tests.protocols.grpc.streams import SIZE, Reader, Sender, call_of, start
 
 
@@ -63,7 +63,7 @@ def test_a_document_that_is_too_deep_is_refused() -> None:
 
 def test_lists_of_a_start_and_of_a_message_are_bounded() -> None:
     with pytest.raises(AppError, match="project_context"):
-        read_start(roz.StartSession(project_context=[""] * (MAX_CONTEXTS + 1)))
+        read_start(roz.StartSession(project_context=[""] * (MAX_CONTEXTS + 1)), "", 0)
     blocks = [roz.ContentBlock(text="x")] * (MAX_MESSAGE_PARTS + 1)
     with pytest.raises(AppError, match="context: may have"):
         read_message(roz.UserMessage(context=blocks), 0, "m1", "u1")
@@ -112,8 +112,8 @@ async def test_a_large_request_of_a_session_is_translated_in_a_thread(large_work
 
     text = "x" * (LARGE_BYTES + 1)
     part = roz.ContentPart(text=roz.TextContent(text=text))
-    async with serving_caller(agent) as caller:
-        await caller.begin_session()
+    async with serving_clients(agent) as clients:
+        await clients.start_session()
         assert large_work.count == 0
-        await caller.begin_session(history=[roz.ConversationMessage(role="user", parts=[part])])
+        await clients.start_session(history=[roz.ConversationMessage(role="user", parts=[part])])
         assert large_work.count == 2, "to decode it and to translate it"

@@ -1,76 +1,135 @@
 """kontekst's runs and its daemon, as a client of the seed's release speaks to them."""
 
+import contextlib
 import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 
+from agui_container.ports.tool import MAX_REASON
 from agui_container.protocols.gen import kontekst_pb2 as pb
-from tests.protocols.conftest import Dial
-from tests.protocols.grpc.client import call_text
-from tests.protocols.kontekst.calls import start_run, unary
-from tests.server.sockets.process import ServerProcess, Servers
+from agui_container.web.caller_middleware import SESSION_HEADER
+from tests.auth.rpcs import call_rpc
+from tests.protocols.clients import Clients, serving_clients
+from tests.protocols.grpc.client import GrpcClient, Run, call_text
+from tests.server.sockets.process import ServerProcess
 
 pytestmark = pytest.mark.wire
 
+LARGEST_SIZE = 2**31 - 1
+POET = "tests.protocols.grpc.tools:poet"
 
-def test_every_call_is_proposed_and_runs_when_it_is_approved(channel: grpc.Channel) -> None:
-    with start_run(channel, call_text("echo", text="ahoy")) as talk:
-        proposed = talk.until("tools_proposed")
-        (call,) = proposed.calls
+
+async def finished(clients: Clients, prompt: str = "", **start: Any) -> Run:
+    """Run to the end. Returns the call with its events."""
+    run = await clients.start_run(prompt, **start)
+    await run.rest()
+    return run
+
+
+async def test_every_call_is_proposed_and_runs_when_it_is_approved() -> None:
+    async with serving_clients() as clients:
+        run = await clients.start_run(call_text("echo", text="ahoy"))
+        (call,) = (await run.until("tools_proposed")).calls
         assert (call.name, json.loads(call.arguments_json), call.preview) == ("echo", {"text": "ahoy"}, "")
-        talk.send(approve_tool=pb.ApproveToolCommand(call_id=call.call_id))
-        list(talk.rest())
-    assert talk.kinds == [
+        await run.send(approve_tool=pb.ApproveToolCommand(call_id=call.call_id))
+        await run.rest()
+    assert run.kinds == [
         *("started", "turn_completed", "context_snapshot", "tools_proposed", "tool_started", "tool_completed"),
         *("tools_completed", "token", "turn_completed", "context_snapshot", "completed"),
     ]
-    completed = next(event.tool_completed for event in talk.seen if event.HasField("tool_completed"))
+    (completed,) = run.all("tool_completed")
     assert (completed.call_id, completed.output) == (call.call_id, "ahoy")
-    assert "ahoy" in talk.seen[-1].completed.content
+    assert "ahoy" in run.all("completed")[0].content
 
 
-def test_a_client_that_says_nothing_more_gets_its_answer(channel: grpc.Channel) -> None:
-    with start_run(channel, "hello").end() as talk:
-        list(talk.rest())
-    assert talk.kinds[-1] == "completed"
+async def test_a_client_that_says_nothing_more_gets_its_answer() -> None:
+    async with serving_clients() as clients:
+        run = await clients.start_run("hello")
+        await run.end()
+        assert (await run.rest())[-1] == "completed"
 
 
-def test_a_client_chooses_one_of_several_agents(servers: Servers, dial: Dial) -> None:
-    channel = dial(servers(AGUI_AGENT="poet", AGUI_AGENTS="poet=tests.protocols.grpc.tools:poet,helper=assistant"))
-    for name, text in (("", "Roses are red."), ("poet", "Roses are red."), ("helper", "hello world, ")):
-        with start_run(channel, "stream 1", agent_name=name) as talk:
-            list(talk.rest())
-        assert talk.seen[-1].completed.content == text
-    with start_run(channel, "call current_time {}", agent_name="helper") as talk:
-        (call,) = talk.until("tools_proposed").calls
-        talk.send(approve_tool=pb.ApproveToolCommand(call_id=call.call_id))
-        list(talk.rest())
-    assert talk.kinds[-1] == "completed"
-    with start_run(channel, "hello", agent_name="cook") as unknown:
-        list(unknown.rest())
-    assert unknown.seen[0].failed.error == "There is no agent named 'cook'; known are default, poet, helper."
+@pytest.mark.parametrize("length", [MAX_REASON, 100 * MAX_REASON])
+async def test_a_reason_of_any_length_denies_a_call(length: int) -> None:
+    async with serving_clients() as clients:
+        run = await clients.start_run(call_text("echo", text="x"))
+        (call,) = (await run.until("tools_proposed")).calls
+        await run.send(deny_tool=pb.DenyToolCommand(call_id=call.call_id, reason="n" * length))
+        assert (await run.until("tool_failed")).error.count("n" * MAX_REASON) == 1
+        assert (await run.rest())[-1] == "cancelled"
 
 
-def test_a_skill_takes_the_place_of_a_prompt(
-    servers: Servers, dial: Dial, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path_factory.mktemp("skills") / "haiku"
+async def test_a_client_chooses_one_of_several_agents() -> None:
+    async with serving_clients(agent="poet", agents=[f"poet={POET}", "helper=assistant"]) as clients:
+        for name, text in (("", "Roses are red."), ("poet", "Roses are red."), ("helper", "hello world, ")):
+            run = await finished(clients, "stream 1", agent_name=name)
+            assert run.all("completed")[0].content == text
+        run = await clients.start_run(call_text("echo", text="x"), agent_name="helper")
+        await run.until("tools_proposed")
+        unknown = await finished(clients, "hello", agent_name="cook")
+        (failed,) = unknown.all("failed")
+        assert failed.error == "There is no agent named 'cook'; known are default, poet, helper."
+
+
+async def test_a_skill_takes_the_place_of_a_prompt(tmp_path: Path) -> None:
+    folder = tmp_path / "haiku"
     folder.mkdir()
     (folder / "SKILL.md").write_text("---\nname: haiku\ndescription: Three lines.\n---\n\nWrite three lines.\n")
-    channel = dial(servers(AGUI_AGENT="assistant", AGUI_SKILLS=str(folder.parent)))
-    with start_run(channel, skill=pb.SkillInvocation(name="haiku", arguments="about rain")) as talk:
-        list(talk.rest())
-    assert talk.kinds[-1] == "completed"
-    with start_run(channel, skill=pb.SkillInvocation(name="sonnet")) as unknown:
-        list(unknown.rest())
-    assert unknown.kinds[-1] == "failed"
-    assert unknown.seen[-1].failed.error.startswith("start.skill.name: there is no skill named 'sonnet'")
+    async with serving_clients(skills=str(tmp_path)) as clients:
+        run = await finished(clients, skill=pb.SkillInvocation(name="haiku", arguments="about rain"))
+        assert run.kinds[-1] == "completed"
+        unknown = await finished(clients, skill=pb.SkillInvocation(name="sonnet"))
+        (failed,) = unknown.all("failed")
+        assert failed.error.startswith("start.skill.name: there is no skill named 'sonnet'")
 
 
-def test_the_status_shows_real_values(server: ServerProcess, channel: grpc.Channel) -> None:
-    status = unary(channel, "GetStatus", pb.GetStatusRequest(), pb.GetStatusResponse)
-    assert status.bind == f"127.0.0.1:{server.port}"
+# --- the context ------------------------------------------------------------------------------------------------------
+
+
+async def context_of(agent: str) -> pb.ContextSnapshot:
+    async with serving_clients(agent=agent) as clients:
+        (snapshot,) = (await finished(clients, "hello")).all("context_snapshot")
+    context: pb.ContextSnapshot = snapshot.context
+    return context
+
+
+async def test_the_window_of_the_model_is_the_size_of_the_context_and_the_sums_of_the_page_hold() -> None:
+    context = await context_of("tests.protocols.grpc.tools:windowed")
+    assert context.context_size == 1_000
+    fixed = context.system_tokens + context.tool_tokens + context.memory_tokens
+    assert context.total_tokens == fixed + context.history_tokens
+    assert context.remaining_tokens == context.context_size - context.total_tokens
+    assert context.history_budget == context.context_size - fixed
+    assert context.total_messages == 1 + context.history_messages + context.memory_messages
+    for source, tokens in (
+        ("system", context.system_tokens),
+        ("history", context.history_tokens),
+        ("memory", context.memory_tokens),
+    ):
+        assert sum(row.tokens for row in context.messages if row.source == source) == tokens
+
+
+async def test_the_context_of_an_agent_that_does_not_report_it_is_not_exhausted() -> None:
+    context = await context_of(POET)
+    assert (context.context_size, context.remaining_tokens, context.total_tokens) == (LARGEST_SIZE, LARGEST_SIZE, 0)
+
+
+# --- the daemon -------------------------------------------------------------------------------------------------------
+
+
+async def status_of(client: GrpcClient) -> pb.GetStatusResponse:
+    return await client.ask("/kontekst.DaemonService/GetStatus", pb.GetStatusRequest(), pb.GetStatusResponse)
+
+
+async def test_the_status_shows_real_values() -> None:
+    async with serving_clients() as clients:
+        status = await status_of(clients)
+    assert status.bind.endswith(f":{clients.port}")
     assert status.started_at_rfc3339.endswith("Z")
     assert 0 <= status.uptime_seconds < 3600
     assert status.llama_server_healthy
@@ -78,13 +137,30 @@ def test_the_status_shows_real_values(server: ServerProcess, channel: grpc.Chann
     assert (status.model_dir, status.data_dir, status.endpoint) == ("", "", "")
 
 
-def test_a_shutdown_ends_the_process_in_order_but_not_for_one_session_of_several(dial: Dial) -> None:
+@contextlib.contextmanager
+def model_endpoint() -> Iterator[str]:
+    with socket.socket() as endpoint:
+        endpoint.bind(("127.0.0.1", 0))
+        endpoint.listen()
+        yield f"http://127.0.0.1:{endpoint.getsockname()[1]}/v1"
+
+
+async def test_the_model_is_healthy_while_its_endpoint_accepts_connections() -> None:
+    with contextlib.ExitStack() as listening:
+        url = listening.enter_context(model_endpoint())
+        async with serving_clients(model="openai:any", openai_base_url=url) as clients:
+            status = await status_of(clients)
+            assert (status.endpoint, status.llama_server_healthy) == (url, True)
+            listening.close()
+            assert not (await status_of(clients)).llama_server_healthy
+
+
+@pytest.mark.processes
+def test_a_shutdown_ends_the_process_in_order_but_not_for_one_session_of_several() -> None:
     with ServerProcess(AGUI_AGENT="assistant", AGUI_GRPC_SHUTDOWN="on") as server:
-        channel = dial(server)
-        session = [("x-amzn-bedrock-agentcore-runtime-session-id", "s" * 33)]
-        with pytest.raises(grpc.RpcError) as refused:
-            unary(channel, "Shutdown", pb.ShutdownRequest(), pb.ShutdownResponse, metadata=session)
-        assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
-        answer = unary(channel, "Shutdown", pb.ShutdownRequest(), pb.ShutdownResponse)
-        assert "shutting down" in answer.message
+        shutdown, session = "/kontekst.DaemonService/Shutdown", {SESSION_HEADER: "s" * 33}
+        url = f"http://127.0.0.1:{server.port}"
+        assert call_rpc(url, shutdown, b"", session) == (grpc.StatusCode.PERMISSION_DENIED, b"")
+        status, reply = call_rpc(url, shutdown, b"", {})
+        assert (status, b"shutting down" in reply) == (grpc.StatusCode.OK, True)
         assert server.wait() == 0

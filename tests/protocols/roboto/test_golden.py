@@ -30,7 +30,7 @@ def view(given: Json, count: int | None = None, notes: Sequence[ThreadNote] | No
     own = [*fact_notes(msgspec.structs.asdict(read(Facts, given.get("facts", {})))), *failures]
     thread = ThreadRecord(ThreadKey("owner", "t"), ThreadStatus(given.get("status", "user_turn")), 0.0, 0.0)
     session = ThreadDelta(thread, (), None, None, "", own if notes is None else notes)
-    return SessionView.of(session, messages, None, knows_context=True)
+    return SessionView.of(session, messages, None)
 
 
 def fork(given: Json) -> Json:

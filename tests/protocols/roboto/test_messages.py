@@ -51,65 +51,58 @@ def test_a_number_that_no_double_holds_is_shown_in_text_alone() -> None:
     assert answer.content[0]["payload"] == {"result": text}
 
 
-def test_reasoning_instructions_and_subagents_are_not_shown() -> None:
-    hidden: list[Message] = [
-        SystemMessage(id="s", content="Be brief."),
-        ReasoningMessage(id="t", content="Hm."),
-        AssistantMessage(id="h", content="Help", subagent_run_id="sub"),
-        ToolMessage(id="i", tool_call_id="x", content="1", subagent_run_id="sub"),
-    ]
-    assert rows([*hidden, user()]) == [("user", "completed", ["Hello"])]
+HIDDEN: list[Message] = [
+    SystemMessage(id="s", content="Be brief."),
+    ReasoningMessage(id="t", content="Hm."),
+    AssistantMessage(id="h", content="Help", subagent_run_id="sub"),
+    ToolMessage(id="i", tool_call_id="x", content="1", subagent_run_id="sub"),
+]
+IMAGE = {"type": "image", "source": {"type": "url", "value": "https://example.com/a.png"}}
+PARTS = UserMessage(id="u", content=[TextPart(text="Look"), IMAGE])
+SPOKEN, CALLED = [says("a", "One"), says("b", "Two")], says("a", None, "c1", "c2")
+GROWING = "generating"
 
-
-def test_parts_that_are_no_text_are_named() -> None:
-    message = UserMessage(
-        id="u",
-        content=[
-            TextPart(type="text", text="Look"),
-            {"type": "image", "source": {"type": "url", "value": "https://example.com/a.png"}},
+SHOWN: dict[str, tuple[list[Message], set[str] | None, list[object]]] = {
+    "reasoning, instructions and subagents are not shown": (HIDDEN, None, []),
+    "parts that are no text are named": ([PARTS], None, [("user", "completed", ["Look", "[image]"])]),
+    "the last message of an active run may grow": (
+        [says("a", "Hel")],
+        {"a"},
+        [("assistant", GROWING, ["Hel"])],
+    ),
+    "content after an open message is held back": (SPOKEN, {"a", "b"}, [("assistant", GROWING, ["One"])]),
+    "content after a message that has ended is shown": (
+        SPOKEN,
+        {"b"},
+        [("assistant", "completed", ["One"]), ("assistant", GROWING, ["Two"])],
+    ),
+    "a call whose arguments are not complete is not shown": ([CALLED], {"c2"}, [("assistant", GROWING, ["c1"])]),
+    "a call whose arguments are complete is shown": ([CALLED], set(), [("assistant", GROWING, ["c1", "c2"])]),
+    "results are shown as they come": (
+        [CALLED, result("c1"), says("b", "Early.")],
+        set(),
+        [("assistant", "completed", ["c1", "c2"]), ("roboto", GROWING, ["c1"])],
+    ),
+    "the next answer is shown when all results are there": (
+        [CALLED, result("c1"), result("c2"), says("b", "Now.")],
+        set(),
+        [
+            ("assistant", "completed", ["c1", "c2"]),
+            ("roboto", "completed", ["c1", "c2"]),
+            ("assistant", GROWING, ["Now."]),
         ],
-    )
-    assert rows([message]) == [("user", "completed", ["Look", "[image]"])]
+    ),
+    "a call that the user has passed over holds nothing back": (
+        [says("a", None, "c1"), user("u2"), says("b", "Fine.")],
+        set(),
+        [("assistant", "completed", ["c1"]), ("user", "completed", ["Hello"]), ("assistant", GROWING, ["Fine."])],
+    ),
+}
 
 
-def test_the_last_message_of_an_active_run_may_grow() -> None:
-    assert rows([user(), says("a", "Hel")], {"a"})[1:] == [("assistant", "generating", ["Hel"])]
-
-
-def test_content_after_an_open_message_is_held_back() -> None:
-    messages = [user(), says("a", "One"), says("b", "Two")]
-    assert rows(messages, {"a", "b"})[1:] == [("assistant", "generating", ["One"])]
-    assert rows(messages, {"b"})[1:] == [
-        ("assistant", "completed", ["One"]),
-        ("assistant", "generating", ["Two"]),
-    ]
-
-
-def test_a_call_is_shown_when_its_arguments_are_complete() -> None:
-    messages = [user(), says("a", None, "c1", "c2")]
-    assert rows(messages, {"c2"})[1:] == [("assistant", "generating", ["c1"])]
-    assert rows(messages, set())[1:] == [("assistant", "generating", ["c1", "c2"])]
-
-
-def test_results_are_shown_as_they_come_and_the_next_answer_when_all_are_there() -> None:
-    asked = [user(), says("a", None, "c1", "c2")]
-    assert rows([*asked, result("c1"), says("b", "Early.")], set())[1:] == [
-        ("assistant", "completed", ["c1", "c2"]),
-        ("roboto", "generating", ["c1"]),
-    ]
-    assert rows([*asked, result("c1"), result("c2"), says("b", "Now.")], set())[2:] == [
-        ("roboto", "completed", ["c1", "c2"]),
-        ("assistant", "generating", ["Now."]),
-    ]
-
-
-def test_a_call_that_the_user_has_passed_over_holds_nothing_back() -> None:
-    messages = [user("u1"), says("a", None, "c1"), user("u2"), says("b", "Fine.")]
-    assert [role for role, *_ in shown_roles(messages)] == ["user", "assistant", "user", "assistant"]
-
-
-def shown_roles(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    return [(it.role, it.status) for it in session_messages(messages, FACTS, 0.0, set())]
+@pytest.mark.parametrize(("messages", "active", "expected"), SHOWN.values(), ids=SHOWN)
+def test_what_is_shown_of_a_thread(messages: list[Message], active: set[str] | None, expected: list[object]) -> None:
+    assert rows([user("first"), *messages], active)[1:] == expected
 
 
 def test_blocks_that_were_shown_of_a_run_are_never_removed() -> None:

@@ -1,6 +1,6 @@
 """The registry of a roz session's tools, without a connection."""
 
-from agui_container.protocols.roz.client_tools import ClientTools
+from agui_container.protocols.roz.run_inputs import ClientTools
 
 
 def test_texts_without_a_source_are_added_once_also_if_they_begin_as_another_one() -> None:

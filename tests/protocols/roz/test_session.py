@@ -1,39 +1,36 @@
 """Sessions of roz, as clients of release 0.2 (fields 1 to 11) and of 1.0 (``session_event``) see them."""
 
-import grpc
 import pytest
 from google.protobuf.json_format import MessageToDict
 
 from agui_container.protocols.gen import agent_pb2 as pb
-from tests.protocols.conftest import Dial
-from tests.protocols.grpc.client import call_text
-from tests.protocols.roz.calls import RozTalk, schema, start_session, wait_for_turn
-from tests.server.sockets.process import Servers
+from tests.protocols.clients import serving_clients
+from tests.protocols.grpc.client import RozSession, call_text, schema
 
-pytestmark = [pytest.mark.wire, pytest.mark.processes]
+pytestmark = pytest.mark.wire
 
 
-def test_a_session_flows_as_in_the_diagram(channel: grpc.Channel) -> None:
-    with start_session(channel, tools=[schema("move", timeout_ms=5000, category=pb.TOOL_CATEGORY_PHYSICAL)]) as talk:
-        started = talk.all("session_started")[0]
+async def test_a_session_flows_as_in_the_diagram() -> None:
+    async with serving_clients() as clients:
+        tool = schema("move", timeout_ms=5000, category=pb.TOOL_CATEGORY_PHYSICAL)
+        session = await clients.start_session(tools=[tool])
+        (started,) = session.all("session_started")
         assert started.session_id
         assert started.model == "offline"
         policies = {rule.tool_pattern: rule.policy for rule in started.permissions}
         assert (policies["pay"], policies["wipe"]) == ("require_confirmation", "block")
-        talk.say(call_text("move", x=3), message_id="m1")
-        request = talk.until("tool_request")
+        await session.say(call_text("move", x=3), message_id="m1")
+        request = await session.until("tool_request")
         assert (request.tool_name, MessageToDict(request.parameters), request.timeout_ms) == ("move", {"x": 3}, 5000)
-        result = pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="moved to 3", exit_code=0)
-        talk.send(tool_result=result)
-        complete = wait_for_turn(talk)
+        await session.give(request.tool_call_id, "moved to 3")
+        complete = await session.turn()
         assert (complete.message_id, complete.stop_reason) == ("m1", "end_turn")
         assert complete.usage.input_tokens > 0
         assert complete.usage.output_tokens > 0
-        text = talk.all("text_delta")
-        assert {delta.message_id for delta in text} == {"m1"}
-        assert "moved to 3" in "".join(delta.content for delta in text)
-        talk.send(cancel_session=pb.CancelSession(reason="done"))
-        assert [kind for kind in talk.rest() if not kind.startswith("1.0 ")] == []
+        assert {delta.message_id for delta in session.all("text_delta")} == {"m1"}
+        assert "moved to 3" in session.text
+        await session.send(cancel_session=pb.CancelSession(reason="done"))
+        assert await session.rest() == ["1.0 session_completed"]
 
 
 @pytest.mark.parametrize(
@@ -43,99 +40,86 @@ def test_a_session_flows_as_in_the_diagram(channel: grpc.Channel) -> None:
         ("{no", "the arguments are not valid JSON"),
     ],
 )
-def test_a_call_whose_arguments_no_client_can_read_is_an_error_for_the_model(
-    channel: grpc.Channel, arguments: str, reason: str
-) -> None:
-    with start_session(channel, tools=[schema("look")]) as talk:
-        talk.say(f"call look {arguments}")
-        assert wait_for_turn(talk).stop_reason == "end_turn"
-        assert "tool_request" not in talk.kinds
-        assert [kind for kind in talk.new if kind.startswith("tool_call")] == [
-            "tool_call_started",
-            "tool_call_finished",
-        ]
-        assert f"failed: {reason}" in "".join(delta.content for delta in talk.all("text_delta"))
-        talk.say("hello")
-        assert wait_for_turn(talk).stop_reason == "end_turn"
+async def test_a_call_whose_arguments_no_client_can_read_is_an_error_for_the_model(arguments: str, reason: str) -> None:
+    async with serving_clients() as clients:
+        session = await clients.start_session(tools=[schema("look")])
+        assert f"failed: {reason}" in await session.ask(f"call look {arguments}")
+        assert "tool_request" not in session.kinds
+        calls = [kind for kind in session.events if kind.startswith("tool_call")]
+        assert calls == ["tool_call_started", "tool_call_finished"]
+        await session.say("hello")
+        assert (await session.turn()).stop_reason == "end_turn"
 
 
-def requested(talk: RozTalk, name: str) -> bool:
-    talk.say(call_text(name, x=1))
-    while True:
-        kind, content = talk.next()
-        if kind == "tool_request":
-            talk.send(tool_result=pb.ToolResult(tool_call_id=content.tool_call_id, success=True, result="ok"))
-            wait_for_turn(talk)
-            return True
-        if kind == "turn_complete":
-            talk.until("activity_update")
-            return False
+async def requested(session: RozSession, *names: str) -> list[bool]:
+    """Let the model call tools, and return which of them the client is asked to run."""
+    asked = []
+    for name in names:
+        await session.say(call_text(name, x=1))
+        kind, content = await session.next()
+        while kind not in {"tool_request", "turn_complete"}:
+            kind, content = await session.next()
+        asked.append(kind == "tool_request")
+        if asked[-1]:
+            await session.give(content.tool_call_id, "ok")
+            await session.turn()
+    return asked
 
 
-def test_a_source_registers_replaces_and_removes_its_tools(channel: grpc.Channel) -> None:
+async def test_a_source_registers_replaces_and_removes_its_tools() -> None:
     def register(*names: str, source: str = "sim") -> pb.RegisterTools:
         return pb.RegisterTools(source=source, tools=[schema(name) for name in names], system_context="Move slowly.")
 
-    with start_session(channel, tools=[schema("base"), schema("sim__old")]) as talk:
-        talk.send(register_tools=register("sim__a", "sim__b"))
-        assert [requested(talk, name) for name in ("base", "sim__a", "sim__b", "sim__old")] == [True, True, True, False]
-        talk.send(register_tools=register("sim__b"))
-        talk.send(register_tools=register("lab__c", source="lab"))
-        assert [requested(talk, name) for name in ("sim__a", "sim__b", "lab__c")] == [False, True, True]
-        talk.send(register_tools=register())
-        assert [requested(talk, name) for name in ("sim__b", "lab__c", "base")] == [False, True, True]
+    async with serving_clients() as clients:
+        session = await clients.start_session(tools=[schema("base"), schema("sim__old")])
+        await session.send(register_tools=register("sim__a", "sim__b"))
+        assert await requested(session, "base", "sim__a", "sim__b", "sim__old") == [True, True, True, False]
+        await session.send(register_tools=register("sim__b"))
+        await session.send(register_tools=register("lab__c", source="lab"))
+        assert await requested(session, "sim__a", "sim__b", "lab__c") == [False, True, True]
+        await session.send(register_tools=register())
+        assert await requested(session, "sim__b", "lab__c", "base") == [False, True, True]
 
 
-def test_a_turns_own_tools_replace_the_sessions_for_that_turn(channel: grpc.Channel) -> None:
-    with start_session(channel, tools=[schema("base")]) as talk:
-        talk.say(call_text("special", x=1), tools=[schema("special")])
-        request = talk.until("tool_request")
+async def test_a_turns_own_tools_replace_the_sessions_for_that_turn() -> None:
+    async with serving_clients() as clients:
+        session = await clients.start_session(tools=[schema("base")])
+        await session.say(call_text("special", x=1), tools=[schema("special")])
+        request = await session.until("tool_request")
         assert request.tool_name == "special"
-        talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="ok"))
-        wait_for_turn(talk)
-        assert [requested(talk, name) for name in ("special", "base")] == [False, True]
+        await session.give(request.tool_call_id, "ok")
+        await session.turn()
+        assert await requested(session, "special", "base") == [False, True]
 
 
-def test_a_client_of_release_1_0_gets_everything_in_session_events(channel: grpc.Channel) -> None:
-    talk = RozTalk(channel)
-    with talk:
-        talk.send(start=pb.StartSession(tools=[schema("move")]))
-        started = talk.until("1.0 session_started")
+async def test_a_client_of_release_1_0_gets_everything_in_session_events() -> None:
+    async with serving_clients() as clients:
+        session = await clients.start_session(tools=[schema("move")])
+        (started,) = session.all("1.0 session_started")
         assert (started.mode, started.model_name) == ("react", "offline")
         assert ("wipe", "block") in [(rule.tool_pattern, rule.policy) for rule in started.permissions]
-        talk.say(f"{call_text('pay', amount=3)}\n{call_text('move', x=2)}", message_id="m1")
-        requested = talk.until("1.0 tool_call_requested")
-        asked = talk.until("1.0 approval_requested")
+        await session.say(f"{call_text('pay', amount=3)}\n{call_text('move', x=2)}", message_id="m1")
+        requested = await session.until("1.0 tool_call_requested")
+        asked = await session.until("1.0 approval_requested")
         assert asked.action == "pay"
         assert asked.timeout_secs > 3000
-        talk.send(permission_decision=pb.PermissionDecision(tool_call_id=asked.approval_id, approved=True))
-        talk.send(tool_result=pb.ToolResult(tool_call_id=requested.call_id, success=True, result="moved"))
-        finished = talk.until("1.0 turn_finished")
+        await session.decide(asked.approval_id, approved=True)
+        await session.give(requested.call_id, "moved")
+        finished = await session.until("1.0 turn_finished")
         assert (finished.message_id, finished.stop_reason) == ("m1", "end_turn")
-        talk.say("think about echo")
-        talk.until("1.0 turn_finished")
-        talk.say(call_text("echo", text="x"))
-        talk.until("1.0 turn_finished")
-        talk.say("hello", ai_mode="dream", message_id="m9")
-        assert talk.until("1.0 session_rejected").code == "VALIDATION_ERROR"
-        assert talk.until("1.0 turn_finished").message_id == "m9"
-        talk.send(cancel_session=pb.CancelSession())
-        list(talk.rest())
-    assert set(talk.new) == {
-        *("session_started", "turn_started", "activity_changed", "presence_hinted", "model_call_completed"),
-        *("tool_call_requested", "approval_requested", "approval_resolved", "tool_call_started", "tool_call_finished"),
-        *("text_delta", "thinking_delta", "turn_finished", "session_rejected", "session_completed"),
+        await session.ask("think about echo")
+        await session.ask(call_text("echo", text="x"))
+        await session.say("hello", ai_mode="dream", message_id="m9")
+        assert (await session.until("1.0 session_rejected")).code == "VALIDATION_ERROR"
+        assert (await session.until("1.0 turn_finished")).message_id == "m9"
+        await session.send(cancel_session=pb.CancelSession())
+        await session.rest()
+    assert set(session.events) == {
+        *("session_started", "turn_started", "model_call_completed", "tool_call_requested", "approval_requested"),
+        *("approval_resolved", "tool_call_started", "tool_call_finished", "text_delta", "thinking_delta"),
+        *("turn_finished", "session_rejected", "session_completed"),
     }
-    events = talk.all("session_event")
+    events = [message.session_event for message in session.seen if message.HasField("session_event")]
     assert len({event.event_id for event in events}) == len(events)
     assert all(event.timestamp.seconds > 1_700_000_000 for event in events)
     assert {event.correlation_id for event in events if event.HasField("turn_finished")} > {"m1"}
-
-
-def test_a_skill_that_is_read_is_told(servers: Servers, dial: Dial, tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("skills") / "haiku"
-    folder.mkdir()
-    (folder / "SKILL.md").write_text("---\nname: haiku\ndescription: Three lines.\n---\n\nWrite three lines.\n")
-    with start_session(dial(servers(AGUI_AGENT="assistant", AGUI_SKILLS=str(folder.parent)))) as talk:
-        talk.say(call_text("load_skill", name="haiku"))
-        assert talk.until("1.0 skill_loaded").name == "haiku"

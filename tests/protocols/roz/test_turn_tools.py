@@ -7,9 +7,8 @@ from ag_ui.core import RunAgentInput, ToolCallArgsEvent, ToolCallEndEvent, ToolC
 
 from agui_container.ports import Item
 from agui_container.protocols.gen import agent_pb2 as roz
-from tests.protocols.conversation.two_clients import RozTurn
-from tests.protocols.grpc.callers import serving_caller
-from tests.protocols.roz.calls import schema
+from tests.protocols.clients import serving_clients
+from tests.protocols.grpc.client import schema
 
 pytestmark = pytest.mark.wire
 
@@ -31,21 +30,18 @@ async def names_tools(run_input: RunAgentInput) -> AsyncIterator[Item]:
 
 
 async def test_tools_that_a_client_registers_during_a_call_are_there_in_the_next_run_of_the_turn() -> None:
-    async with serving_caller(calls_first) as caller:
-        turn = RozTurn(caller.new_session())
-        await turn.say("go", tools=[schema("open")])
-        call = (await turn.until("tool_call_requested")).call_id
+    async with serving_clients(calls_first) as clients:
+        turn = await clients.start_session(tools=[schema("open")])
+        await turn.say("go")
+        call = (await turn.until("1.0 tool_call_requested")).call_id
         registration = roz.RegisterTools(source="door", tools=[schema("close")], system_context="The door is open.")
         await turn.send(register_tools=registration)
-        await turn.send(tool_result=roz.ToolResult(tool_call_id=call, success=True, result="open"))
-        await turn.until("turn_finished")
-        assert turn.text == "open close The door is open."
+        await turn.give(call, "open")
+        assert await turn.answer() == "open close The door is open."
 
 
 async def test_a_tool_of_the_client_that_a_rule_denies_is_not_given_to_the_model() -> None:
     rules = '[{"tool_pattern": "door_*", "policy": "deny"}]'
-    async with serving_caller(names_tools, tool_policy=rules) as caller:
-        turn = RozTurn(caller.new_session())
-        await turn.say("go", tools=[schema("look"), schema("door_open")])
-        await turn.until("turn_finished")
-        assert turn.text == "look"
+    async with serving_clients(names_tools, tool_policy=rules) as clients:
+        turn = await clients.start_session(tools=[schema("look"), schema("door_open")])
+        assert await turn.ask("go") == "look"

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from agui_container.ports.bus import SILENCE, skip_seen
 from agui_container.ports.records import RunKey
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 
 
 class MemoryBus:

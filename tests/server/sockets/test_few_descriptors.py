@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
-from tests.protocols.grpc.callers import connect_caller, is_served
+from tests.protocols.grpc.client import client_of
 from tests.server.sockets.client import (
     HttpExchange,
     ask,
@@ -61,7 +61,7 @@ async def test_open_runs_of_every_protocol_continue_while_no_descriptor_is_left(
         sse = await (await HttpExchange.open(server.port, post(run_input("churn")))).until(is_text)
         await send(socket, run_input("churn"))
         await receive_until(socket, is_text)
-        session = await connect_caller(server.port, "caller", closing).begin_session()
+        session = await (await closing.enter_async_context(client_of(server.port))).start_session()
         await session.say("churn")
         await session.until("text_delta")
         async with clients_that_use_all(server):
@@ -74,5 +74,6 @@ async def test_open_runs_of_every_protocol_continue_while_no_descriptor_is_left(
             return await say(server.port, "release nothing") == "released"
 
         await wait_until(is_served_again)
-        assert await is_served(connect_caller(server.port, "another", closing))
+        another = await closing.enter_async_context(client_of(server.port))
+        assert await (await another.start_session()).ask("hello")
         assert server.faults == []

@@ -60,8 +60,6 @@ def events_in(frame: str) -> list[BaseEvent]:
 
 
 class WithoutTracebacks(BaseMiddleware):  # type: ignore[misc]  # AG2 has an environment of its own
-    """Replaces the result of a call that raised an exception."""
-
     async def on_tool_execution(self, call_next: Any, event: Any, context: Any) -> object:  # noqa: ANN401 - AG2's types
         result = await call_next(event, context)
         if not isinstance(result, ToolErrorEvent):

@@ -256,7 +256,6 @@ class ToolGate:
         return note.result.to_message(call.results[0].id if call and call.results else id_, call_id)
 
     def _id_of(self, note: CallNote) -> str:
-        """Return the id that a call has in the history."""
         return self._known[note.id].call.id if note.id in self._known else note.id
 
     def _is_new(self, result: ToolMessage) -> bool:

@@ -162,7 +162,6 @@ class TurnJournal:
 
     @property
     def open_questions(self) -> Sequence[Interrupt]:
-        """The agent's own questions that wait."""
         return [note.question for note in self._questions if not note.is_settled]
 
     @property
@@ -351,7 +350,6 @@ def refers_to_turn(note: Note) -> bool:
 
 
 def ended(note: Note) -> Note:
-    """Return a note of a turn that has ended."""
     if isinstance(note, CallNote):
         return replace(note, turn="")
     return replace(note, is_over=True) if isinstance(note, QuestionNote) else note

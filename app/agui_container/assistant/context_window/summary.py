@@ -16,8 +16,8 @@ from ag_ui.core import Message, ReasoningMessage, TextPart, ToolMessage, UserMes
 from msgspec import Struct
 
 from agui_container.agents.run_limits import check_tokens
+from agui_container.assistant.context_window.tokens import CountedMessage, MessageTokenCounter, parts_of, texts_of
 from agui_container.assistant.model_turn import ModelTurn
-from agui_container.conversation.tokens import CountedMessage, MessageTokenCounter, parts_of, texts_of
 from agui_container.log_values import format_fields
 from agui_container.ports import Model, Prompt, RunContext
 from agui_container.ports.agent import maybe_aclosing

@@ -23,7 +23,7 @@ from ag_ui.core import CustomEvent, DeveloperMessage, Message, SystemMessage, Us
 from msgspec import Struct, field
 
 from agui_container.assistant.context_window.summary import Summaries, Summariser, summary_text
-from agui_container.conversation.tokens import CountedMessage, MessageTokenCounter, total_tokens
+from agui_container.assistant.context_window.tokens import CountedMessage, MessageTokenCounter, total_tokens
 from agui_container.ports import ContextWindowed, Emit, Model, Prompt, RunContext, TokenCounter
 from agui_container.ports.notices import CONTEXT_COMPACTED
 

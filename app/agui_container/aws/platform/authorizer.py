@@ -13,7 +13,7 @@ import hmac
 import re
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -63,9 +63,6 @@ class InboundAuthorizer(Protocol):
 
     async def authorize(self, call: InboundCall) -> bool:
         """Return True if the call has a user: then the container gets a workload token. Raises ``PlatformRefusal``."""
-
-    async def aclose(self) -> None:
-        return
 
 
 class NoAuthorizer(InboundAuthorizer):
@@ -164,8 +161,7 @@ class JwtAuthorizer(InboundAuthorizer):
     forwards_token = True
 
     def __init__(self, settings: Settings) -> None:
-        self._closers: list[Callable[[], Awaitable[None]]] = []
-        self._authenticator = build_authenticator(settings, SystemClock(), self._closers)
+        self._authenticator = build_authenticator(settings, SystemClock())
 
     async def authorize(self, call: InboundCall) -> bool:
         try:
@@ -175,7 +171,3 @@ class JwtAuthorizer(InboundAuthorizer):
             row = PlatformError.__members__.get(error.code, PlatformError.INTERNAL_ERROR)
             raise PlatformRefusal(row, error.message) from None
         return True
-
-    async def aclose(self) -> None:
-        for close in self._closers:
-            await close()

@@ -8,11 +8,11 @@ import asyncio
 import mimetypes
 import re
 import shlex
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from os.path import isfile
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
 
 from ag_ui.core import AgentCapabilities, Interrupt
 from prompt_toolkit.completion import WordCompleter
@@ -20,7 +20,6 @@ from prompt_toolkit.history import FileHistory
 
 from agui_client import AgentClientError, Approval, Decision, Session, SessionStatus
 from agui_client.rendering import markdown
-from agui_container.cli.export import as_json, export
 from agui_container.cli.failure import error_text
 from agui_container.cli.signals import ctrl_c_calls
 from agui_container.cli.target import AT_ONCE, Target
@@ -45,12 +44,12 @@ class Chat:
         self._target, self._files, self._screen = target, files, screen
         self._session = Session(target.url, **target.options)
         self._capabilities: AgentCapabilities | None = None
-        self._forwarded_props: dict[str, object] = {}
+        self._model: str | None = None
         self._listed: list[str] = []
         """Ids of the threads that were listed last, which the user opens by their numbers."""
 
         summaries = {name: command.summary for name, command in SLASH_COMMANDS.items()}
-        completer = WordCompleter(self._words, meta_dict=summaries, sentence=True)
+        completer = WordCompleter([*SLASH_COMMANDS], meta_dict=summaries, sentence=True)
         self._asker = Asker(FileHistory(str(files.history)), completer)
 
     async def run(self, thread_id: str | None) -> None:
@@ -107,7 +106,8 @@ class Chat:
         files = files_in(text)
         for file in files:
             self._screen.note(f"Sent with {file.name}, {file.stat().st_size:,} bytes.")
-        self._session.send_text(text, files=files, forwarded_props=self._forwarded_props)
+        forwarded_props = {"model": self._model} if self._model else {}
+        self._session.send_text(text, files=files, forwarded_props=forwarded_props)
         self._files.last = LastConversation(self._session.thread_id, self._target.options.get("session_id"))
         await self._answer()
 
@@ -163,23 +163,10 @@ class Chat:
 
     async def _run_command(self, line: str) -> None:
         name, _, argument = line.strip().partition(" ")
-        command = SLASH_COMMANDS.get(name)
-        if command is None:
-            self._screen.error(f"There is no command {name}: /help lists them.")
-        elif command.argument and not command.argument.startswith("[") and not argument:
-            self._screen.error(f"This command needs an argument: {name} {command.argument}")
-        else:
+        if command := SLASH_COMMANDS.get(name):
             await command.run(self, argument.strip())
-
-    def _words(self) -> list[str]:
-        """Return the lines that the Tab key completes."""
-        models = (f"/model {name}" for name in self._models)
-        return [*SLASH_COMMANDS, *models, *(f"/open {thread_id}" for thread_id in self._listed)]
-
-    @property
-    def _models(self) -> Sequence[str]:
-        named = ((self._capabilities.custom if self._capabilities else None) or {}).get("models")
-        return [str(name) for name in named] if isinstance(named, list) else []
+        else:
+            self._screen.error(f"There is no command {name}: /help lists them.")
 
     async def _continue_in(self, session: Session) -> None:
         await self._session.aclose()
@@ -190,10 +177,8 @@ class Chat:
         await self._continue_in(await Session.from_id(thread_id, url=self._target.url, **self._target.options))
 
     async def show_help(self, _: str) -> None:
-        rows = {f"{name} {command.argument}".rstrip(): command.summary for name, command in SLASH_COMMANDS.items()}
-        width = max(map(len, rows))
-        self._screen.note("\n".join(f"{shown:{width}}  {summary}" for shown, summary in rows.items()))
-        self._screen.note(KEYS)
+        rows = [f"{name:8}  {command.summary}" for name, command in SLASH_COMMANDS.items()]
+        self._screen.note("\n".join([*rows, KEYS]))
 
     async def begin_thread(self, _: str) -> None:
         await self._continue_in(Session(self._target.url, **self._target.options))
@@ -214,70 +199,31 @@ class Chat:
         await self._load_thread(self._listed[int(argument) - 1] if is_number else argument)
         self._screen.markdown(markdown(self._session.messages))
 
-    async def fork_thread(self, argument: str) -> None:
-        try:
-            forked = await self._session.fork(int(argument or -1))
-        except (ValueError, IndexError):
-            last = len(self._session.messages) - 1
-            self._screen.error(f"There is no message {argument}: messages are numbered from 0 to {last}.")
-            return
-        await self._continue_in(forked)
-        self._screen.note(f"The conversation continues in the copy {forked.thread_id}.")
-
-    async def rename_thread(self, argument: str) -> None:
-        await self._session.rename(argument or None)
-
     async def choose_model(self, argument: str) -> None:
-        if argument and argument in self._models:
-            self._forwarded_props["model"] = argument
+        offered = ((self._capabilities.custom if self._capabilities else None) or {}).get("models")
+        models = [str(name) for name in offered] if isinstance(offered, list) else []
+        if argument in models:
+            self._model = argument
         elif argument:
             self._screen.error(f"The server offers no model {argument}.")
-        current = self._forwarded_props.get("model")
-        rows = [f"{'*' if name == current else ' '} {name}" for name in self._models]
+        rows = [f"{'*' if name == self._model else ' '} {name}" for name in models]
         self._screen.note("\n".join(rows) or "The server lets nobody choose a model.")
-
-    async def toggle_reasoning(self, _: str) -> None:
-        self._screen.shows_reasoning = not self._screen.shows_reasoning
-        self._screen.note(f"Reasoning is shown {'in full' if self._screen.shows_reasoning else 'as one line'}.")
-
-    async def show_usage(self, _: str) -> None:
-        used = self._session.usage
-        rows = [f"{it.model or 'model'}: {it.input_tokens or 0} in, {it.output_tokens or 0} out" for it in used]
-        self._screen.note("\n".join(rows) or "No tokens were reported.")
-
-    async def show_state(self, _: str) -> None:
-        self._screen.markdown(f"```json\n{as_json(self._session.state)}\n```")
-
-    async def export_thread(self, argument: str) -> None:
-        name = re.sub(r"[^\w-]+", "-", self._session.thread_id)  # a server or another client may have chosen the id
-        path = Path(argument or f"{name}.md").expanduser()  # noqa: ASYNC240 - it looks nothing up
-        export(self._session, path)
-        self._screen.note(f"Written to {path}.")
 
     async def end(self, _: str) -> None:
         raise EOFError
 
 
 class SlashCommand(NamedTuple):
-    """A command. ``argument`` is shown in the list of commands. One without brackets must be given."""
-
     run: Callable[[Chat, str], Awaitable[None]]
     summary: str
-    argument: str = ""
 
 
 SLASH_COMMANDS = {
     "/help": SlashCommand(Chat.show_help, "list the commands"),
     "/new": SlashCommand(Chat.begin_thread, "begin a new conversation"),
     "/threads": SlashCommand(Chat.list_threads, "list the threads of the server"),
-    "/open": SlashCommand(Chat.open_thread, "continue a thread", "NUMBER|ID"),
-    "/fork": SlashCommand(Chat.fork_thread, "continue with a copy up to a message", "[NUMBER]"),
-    "/rename": SlashCommand(Chat.rename_thread, "give the thread a title", "[TITLE]"),
-    "/model": SlashCommand(Chat.choose_model, "choose a model, or list them", "[NAME]"),
-    "/reasoning": SlashCommand(Chat.toggle_reasoning, "show reasoning in full, or as one line"),
-    "/usage": SlashCommand(Chat.show_usage, "show the tokens of this conversation"),
-    "/state": SlashCommand(Chat.show_state, "show the shared state"),
-    "/export": SlashCommand(Chat.export_thread, "write the conversation as Markdown, or as .json", "[FILE]"),
+    "/open": SlashCommand(Chat.open_thread, "continue a thread, by its number in that list or by its id"),
+    "/model": SlashCommand(Chat.choose_model, "choose a model by its name, or list them"),
     "/quit": SlashCommand(Chat.end, "end the chat"),
 }
 """The commands by their names, in the order of ``/help``."""
@@ -289,16 +235,5 @@ def files_in(text: str) -> list[Path]:
         words = shlex.split(text)
     except ValueError:  # a quotation mark without its partner
         words = text.split()
-    return [path for word in words if (path := as_file(word)) is not None]
-
-
-def as_file(word: str) -> Path | None:
-    """Return the file that a word names, if it is of a type that is sent."""
-    path = Path(unquote(urlsplit(word).path)) if word.startswith("file://") else Path(word)
-    if not (mimetypes.guess_type(path.name)[0] or "").startswith(SENT_TYPES):
-        return None
-    try:
-        path = path.expanduser()
-        return path if path.is_file() else None
-    except (OSError, RuntimeError):  # a name that is too long, a home folder that nobody has
-        return None
+    sent = (word for word in words if (mimetypes.guess_type(word)[0] or "").startswith(SENT_TYPES))
+    return [Path(word) for word in sent if isfile(word)]  # noqa: PTH113 - pathlib raises for a name that is too long

@@ -5,6 +5,7 @@ Rules:
 - Complete output is printed once, for good, and scrolls away as any output does. Only items that still change are drawn
   again, ``FRAMES`` times a second whatever the number of events.
 - No text of an agent keeps its control characters.
+- A subagent is one note, as its texts and calls are no part of the answer.
 """
 
 import asyncio
@@ -22,7 +23,6 @@ from ag_ui.core import (
     ReasoningMessageStartEvent,
     StepStartedEvent,
     SubagentErrorEvent,
-    SubagentFinishedEvent,
     SubagentStartedEvent,
     TextMessageContentEvent,
     TextMessageEndEvent,
@@ -36,7 +36,6 @@ from markdown_it import MarkdownIt
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
 from rich.markdown import Markdown
-from rich.padding import Padding
 from rich.segment import Segment
 from rich.text import Text
 
@@ -47,11 +46,8 @@ from agui_core.transcript import DENIED, DURATION, FAILED
 FRAMES = 10
 """Drawings in one second."""
 
-INDENT = 3
-"""Columns for each subagent around an item."""
-
 RESULT_LINES, RESULT_CHARS, ARGUMENT_CHARS = 8, 1_000, 200
-"""Limits of the shown part of a call. ``/export`` has all of it."""
+"""Limits of the shown part of a call. ``agui threads show`` has all of it."""
 
 MARKDOWN_CHARS = 4_000
 """Longest unfinished block that is drawn as Markdown. Only the end of a longer one is drawn, as it is."""
@@ -70,12 +66,10 @@ class Item:
     """Something that a turn shows, here a note.
 
     Attributes:
-        depth: number of subagents around it.
         text: as far as it has arrived. Of a call it is the arguments as JSON text.
         seconds: how long it has taken, once it has finished.
     """
 
-    depth: int
     text: str = ""
     began: float = field(default_factory=monotonic)
     seconds: float = 0.0
@@ -87,13 +81,10 @@ class Item:
     def drawn(self) -> RenderableType:
         return Text(f"• {self.text}", style="cyan")
 
-    def indented(self) -> RenderableType:
-        return Padding(self.drawn(), (0, 0, 0, INDENT * self.depth)) if self.depth else self.drawn()
-
     def take_final(self) -> Iterator[RenderableType]:
         """Take what does not change any more."""
         if self.is_finished:
-            yield self.indented()
+            yield self.drawn()
 
 
 class Answer(Item):
@@ -112,20 +103,16 @@ class Answer(Item):
         complete = replace(self, text="\n".join(lines[:at]), is_finished=True)
         self.text = "\n".join(lines[at:])
         if complete.text.strip("\n"):
-            yield from (complete.indented(), "")
+            yield from (complete.drawn(), "")
 
 
-@dataclass(eq=False)
 class Reasoning(Item):
-    """Reasoning, in full or as one line."""
-
-    is_full: bool = False
+    """Reasoning. Of a finished one only the duration is shown."""
 
     def drawn(self) -> RenderableType:
-        text, summary = self.text if self.is_full else "", f"Thought for {self.seconds:.1f} s"
-        if not self.is_finished:
-            text, summary = "\n".join(self.text.rstrip().splitlines()[-3:]), "Thinking…"
-        return Text(f"{summary}\n{text}".rstrip(), style="dim italic")
+        last = "\n".join(self.text.rstrip().splitlines()[-3:])
+        shown = f"Thought for {self.seconds:.1f} s" if self.is_finished else f"Thinking…\n{last}".rstrip()
+        return Text(shown, style="dim italic")
 
 
 @dataclass(eq=False)
@@ -157,19 +144,13 @@ class Call(Item):
 
 
 class Screen:
-    """A conversation on a terminal. ``Live`` draws it, as the items that still change.
-
-    Attributes:
-        shows_reasoning: True shows reasoning in full, False only how long it took.
-    """
+    """A conversation on a terminal. ``Live`` draws it, as the items that still change."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self.shows_reasoning = False
         self._console = console or Console()
         self._live: Live | None = None
         self._items: list[Item] = []
         self._open: dict[tuple[str, str], Item] = {}
-        self._depths: dict[str, int] = {}
 
     def markdown(self, text: str) -> None:
         self._console.print(Markdown(without_controls(text)))
@@ -207,15 +188,19 @@ class Screen:
 
     def _feed(self, event: BaseEvent) -> None:
         """Take in an event. Events that show nothing change nothing."""
-        depth = self._depths.get(getattr(event, "subagent_run_id", None) or "", 0)
-        key = key_of(event)
+        if note := note_of(event):
+            self._items.append(Item(without_controls(note), is_finished=True))
+        elif getattr(event, "subagent_run_id", None) is None:
+            self._feed_item(event, key_of(event))
+
+    def _feed_item(self, event: BaseEvent, key: tuple[str, str]) -> None:
         match event, self._open.get(key):
             case TextMessageStartEvent(role="assistant"), _:
-                self._open_item(key, Answer(depth))
+                self._open_item(key, Answer())
             case ReasoningMessageStartEvent(), _:
-                self._open_item(key, Reasoning(depth, is_full=self.shows_reasoning))
+                self._open_item(key, Reasoning())
             case ToolCallStartEvent(), _:
-                self._open_item(key, Call(depth, name=without_controls(event.tool_call_name)))
+                self._open_item(key, Call(name=without_controls(event.tool_call_name)))
             case TextMessageContentEvent() | ReasoningMessageContentEvent() | ToolCallArgsEvent(), Item() as item:
                 item.text += without_controls(event.delta)
             case ToolCallEndEvent(), Item() as item:
@@ -227,32 +212,10 @@ class Screen:
                 call.take_result(event)
                 if call not in self._items:  # an approval has ended the turn in between, and printed the call
                     self._items.append(call)
-            case _:
-                self._feed_note(event, depth)
 
     def _open_item(self, key: tuple[str, str], item: Item) -> None:
         self._open[key] = item
         self._items.append(item)
-
-    def _feed_note(self, event: BaseEvent, depth: int) -> None:
-        match event:
-            case StepStartedEvent():
-                self._note(depth, event.step_name)
-            case ActivitySnapshotEvent(activity_type="mcp-apps", content={"serverId": server}):
-                self._note(depth, f"There is an app of {server}. The chat page shows it.")
-            case ActivitySnapshotEvent():
-                self._note(depth, event.activity_type)
-            case SubagentStartedEvent():
-                depth = self._depths.get(event.parent_subagent_run_id or "", 0)
-                self._depths[event.subagent_run_id] = depth + 1
-                self._note(depth, f"{event.name}: {event.description}" if event.description else event.name)
-            case SubagentFinishedEvent():
-                self._depths.pop(event.subagent_run_id, None)
-            case SubagentErrorEvent():
-                self._note(self._depths.pop(event.subagent_run_id, 1), f"failed: {event.message}")
-
-    def _note(self, depth: int, text: str) -> None:
-        self._items.append(Item(depth, without_controls(text), is_finished=True))
 
     # --- drawing ------------------------------------------------------------------------------------------------------
 
@@ -289,11 +252,27 @@ class Screen:
             self._live.refresh()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        unfinished = [item.indented() for item in self._items] or [Text(spinner())]
+        unfinished = [item.drawn() for item in self._items] or [Text(spinner())]
         lines = console.render_lines(Group(*unfinished), options, pad=False)
         for line in lines[-max(options.size.height - SPARE_ROWS, 1) :]:
             yield from line
             yield Segment.line()
+
+
+def note_of(event: BaseEvent) -> str:
+    """Return what an event says in one line, or nothing."""
+    match event:
+        case ActivitySnapshotEvent(activity_type="mcp-apps", content={"serverId": server}):
+            return f"There is an app of {server}. The chat page shows it."
+        case ActivitySnapshotEvent():
+            return event.activity_type
+        case SubagentStartedEvent():
+            return f"{event.name}: {event.description}" if event.description else event.name
+        case SubagentErrorEvent():
+            return f"failed: {event.message}"
+        case StepStartedEvent():
+            return event.step_name
+    return ""
 
 
 def key_of(event: BaseEvent) -> tuple[str, str]:

@@ -58,13 +58,9 @@ class BedrockClient:
 
     def converse(self, request: Mapping[str, object]) -> BedrockEvents:
         """Block until Bedrock begins to answer. Raises the exceptions of botocore."""
-        return BedrockEvents(self._get_client().converse_stream(**request)["stream"])
-
-    def _get_client(self) -> _BedrockApi:
         with self._lock:
-            if self._boto is None:
-                self._boto = _create_client(self._options)
-            return self._boto
+            client = self._boto = self._boto or _create_client(self._options)
+        return BedrockEvents(client.converse_stream(**request)["stream"])
 
 
 def _create_client(options: BedrockOptions) -> _BedrockApi:

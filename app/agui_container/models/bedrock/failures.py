@@ -1,8 +1,7 @@
-"""Failures of a Bedrock call: one table from the name of a failure to the error that clients see.
+"""Failures of a Bedrock call: one table from the name of a failure to the code of the error that clients see.
 
 Names are Bedrock's error codes (lower-case initial inside a stream), class names of exceptions of botocore and urllib3,
-and the faults that this package raises itself. Rule: every message is written here, and no text of an exception leaves
-the server.
+and the faults that this server raises itself.
 
 Source: the errors of ConverseStream in the Amazon Bedrock Runtime API reference.
 """
@@ -10,19 +9,9 @@ Source: the errors of ConverseStream in the Amazon Bedrock Runtime API reference
 import re
 from collections.abc import Iterator
 
-from msgspec import Struct
-
-from agui_container.models.failures import NO_ANSWER, ErrorBody, ModelFailure, retry_after
+from agui_container.models.failures import MIN_ERROR, ErrorBody, ModelFailure, Outcome, outcome_of_status, retry_after
 from agui_container.models.tool_schemas import names_tool
 from agui_container.protocol.errors import ErrorCode
-
-
-class Failure(Struct, frozen=True):
-    """A row of the table: error code and message for clients. ``is_retryable`` is true if the call may be repeated."""
-
-    code: ErrorCode
-    message: str
-    is_retryable: bool = False
 
 
 class StreamFault(Exception):
@@ -33,94 +22,71 @@ class StreamFault(Exception):
         self.name = name
 
 
-_ACCESS = Failure(ErrorCode.MODEL_ACCESS_DENIED, "The server may not use this model.")
-_CREDENTIALS = Failure(ErrorCode.MODEL_ACCESS_DENIED, "The server has no valid credentials for the model.")
-_NO_MODEL = Failure(ErrorCode.MODEL_NOT_FOUND, "The model does not exist, or not in this region.")
-_SETUP = Failure(ErrorCode.MODEL_NOT_FOUND, "The server is not set up to reach the model.")
-_REJECTED = Failure(ErrorCode.MODEL_REJECTED, "The model refused the request as invalid.")
-_CONTEXT = Failure(ErrorCode.MODEL_CONTEXT_EXCEEDED, "The conversation is longer than the model can read.")
-_THROTTLED = Failure(
-    ErrorCode.MODEL_THROTTLED, "The model is receiving too many requests. Try again later.", is_retryable=True
-)
-_QUOTA = Failure(ErrorCode.MODEL_THROTTLED, "The quota for the model is used up. Try again later.")
-_NOT_READY = Failure(ErrorCode.MODEL_UNAVAILABLE, "The model is not ready yet. Try again later.", is_retryable=True)
-_UNAVAILABLE = Failure(
-    ErrorCode.MODEL_UNAVAILABLE, "The model service is not available. Try again later.", is_retryable=True
-)
-_INTERNAL = Failure(
-    ErrorCode.MODEL_UNAVAILABLE, "The model service had an internal error. Try again later.", is_retryable=True
-)
-_UNREACHABLE = Failure(
-    ErrorCode.MODEL_UNAVAILABLE, "The model service cannot be reached. Try again later.", is_retryable=True
-)
-_SLOW_MODEL = Failure(ErrorCode.MODEL_TIMEOUT, "The model took too long to answer.", is_retryable=True)
-_SILENT = Failure(ErrorCode.MODEL_TIMEOUT, "The model stopped answering.")
-_FAILED = Failure(ErrorCode.MODEL_ERROR, "The model failed while answering.", is_retryable=True)
-_BROKEN = Failure(ErrorCode.MODEL_ERROR, "The model's answer was cut off.", is_retryable=True)
-_MALFORMED = Failure(ErrorCode.MODEL_ERROR, "The model's answer could not be understood.", is_retryable=True)
-_UNREADABLE = Failure(ErrorCode.MODEL_ERROR, "The model's answer could not be understood.")
-_UNKNOWN = Failure(ErrorCode.MODEL_ERROR, "The model call failed.")
+_ACCESS = ErrorCode.MODEL_ACCESS_DENIED, False
+_NO_MODEL = ErrorCode.MODEL_NOT_FOUND, False
+_REJECTED = ErrorCode.MODEL_REJECTED, False
+_CONTEXT = ErrorCode.MODEL_CONTEXT_EXCEEDED, False
+_THROTTLED = ErrorCode.MODEL_THROTTLED, True
+_UNAVAILABLE = ErrorCode.MODEL_UNAVAILABLE, True
+_SLOW_MODEL = ErrorCode.MODEL_TIMEOUT, True
+_SILENT = ErrorCode.MODEL_TIMEOUT, False
+_FAILED = ErrorCode.MODEL_ERROR, True
+_UNKNOWN = ErrorCode.MODEL_ERROR, False
 
-FAILURES: dict[str, Failure] = {
+FAILURES: dict[str, Outcome] = {
     # Bedrock, before and inside the stream
     "AccessDeniedException": _ACCESS,
-    "InternalServerException": _INTERNAL,
+    "InternalServerException": _UNAVAILABLE,
     "ModelErrorException": _FAILED,
-    "ModelNotReadyException": _NOT_READY,
+    "ModelNotReadyException": _UNAVAILABLE,
     "ModelStreamErrorException": _FAILED,
     "ModelTimeoutException": _SLOW_MODEL,
     "ResourceNotFoundException": _NO_MODEL,
-    "ServiceQuotaExceededException": _QUOTA,
+    "ServiceQuotaExceededException": (ErrorCode.MODEL_THROTTLED, False),
     "ServiceUnavailableException": _UNAVAILABLE,
     "ThrottlingException": _THROTTLED,
     "TooManyRequestsException": _THROTTLED,
     "ValidationException": _REJECTED,
     # every AWS service
-    "ExpiredTokenException": _CREDENTIALS,
-    "IncompleteSignatureException": _CREDENTIALS,
-    "InvalidSignatureException": _CREDENTIALS,
-    "MissingAuthenticationTokenException": _CREDENTIALS,
-    "UnrecognizedClientException": _CREDENTIALS,
+    "ExpiredTokenException": _ACCESS,
+    "IncompleteSignatureException": _ACCESS,
+    "InvalidSignatureException": _ACCESS,
+    "MissingAuthenticationTokenException": _ACCESS,
+    "UnrecognizedClientException": _ACCESS,
     # botocore, before there is a connection
-    "CredentialRetrievalError": _CREDENTIALS,
-    "NoCredentialsError": _CREDENTIALS,
-    "PartialCredentialsError": _CREDENTIALS,
-    "SSOError": _CREDENTIALS,
-    "TokenRetrievalError": _CREDENTIALS,
-    "InvalidRegionError": _SETUP,
-    "ModuleNotFoundError": _SETUP,
-    "NoRegionError": _SETUP,
-    "ProfileNotFound": _SETUP,
+    "CredentialRetrievalError": _ACCESS,
+    "NoCredentialsError": _ACCESS,
+    "PartialCredentialsError": _ACCESS,
+    "SSOError": _ACCESS,
+    "TokenRetrievalError": _ACCESS,
+    "InvalidRegionError": _NO_MODEL,
+    "ModuleNotFoundError": _NO_MODEL,
+    "NoRegionError": _NO_MODEL,
+    "ProfileNotFound": _NO_MODEL,
     "ParamValidationError": _REJECTED,
     # botocore and urllib3, connecting and reading
-    "ConnectTimeoutError": _UNREACHABLE,
-    "ConnectionClosedError": _UNREACHABLE,
-    "ConnectionError": _UNREACHABLE,
-    "EndpointConnectionError": _UNREACHABLE,
-    "HTTPClientError": _UNREACHABLE,
+    "ConnectTimeoutError": _UNAVAILABLE,
+    "ConnectionClosedError": _UNAVAILABLE,
+    "ConnectionError": _UNAVAILABLE,
+    "EndpointConnectionError": _UNAVAILABLE,
+    "HTTPClientError": _UNAVAILABLE,
     "ReadTimeoutError": _SILENT,
-    "HTTPError": _BROKEN,
-    "OSError": _BROKEN,
-    "ParserError": _UNREADABLE,
-    "ResponseParserError": _UNREADABLE,
-    # faults of this package
-    "busy": Failure(
-        ErrorCode.MODEL_THROTTLED, "The server is making too many model calls. Try again later.", is_retryable=True
-    ),
-    "incomplete": Failure(ErrorCode.MODEL_ERROR, "The model's answer ended before it was complete.", is_retryable=True),
-    "empty": Failure(ErrorCode.MODEL_ERROR, NO_ANSWER, is_retryable=True),
-    "nameless_call": _MALFORMED,
+    "HTTPError": _FAILED,
+    "OSError": _FAILED,
+    "ParserError": _UNKNOWN,
+    "ResponseParserError": _UNKNOWN,
+    # faults of this server
+    "ThreadPoolBusy": _THROTTLED,
+    "incomplete": _FAILED,
+    "empty": _FAILED,
+    "nameless_call": _FAILED,
     # stop reasons that are failures
-    "malformed_model_output": _MALFORMED,
-    "malformed_tool_use": Failure(
-        ErrorCode.MODEL_ERROR, "The model made a tool call that cannot be read.", is_retryable=True
-    ),
+    "malformed_model_output": _FAILED,
+    "malformed_tool_use": _FAILED,
     "model_context_window_exceeded": _CONTEXT,
 }
 
-_BY_STATUS = {401: _CREDENTIALS, 403: _ACCESS, 404: _NO_MODEL, 408: _SLOW_MODEL, 413: _CONTEXT, 429: _THROTTLED}
-
-_BY_TEXT: dict[str, tuple[tuple[re.Pattern[str], Failure], ...]] = {
+_BY_TEXT: dict[str, tuple[tuple[re.Pattern[str], Outcome], ...]] = {
     "ValidationException": (
         (
             re.compile(
@@ -137,17 +103,12 @@ _BY_TEXT: dict[str, tuple[tuple[re.Pattern[str], Failure], ...]] = {
 
 
 def model_failure(error: BaseException) -> ModelFailure:
-    found = failure_of(error)
-    return ModelFailure(
-        found.code,
-        found.message,
-        is_retryable=found.is_retryable,
-        retry_after=wait_seconds_of(error),
-        error_body=ErrorBody(text=str(error)),
-    )
+    code, is_retryable = failure_of(error)
+    body, wait = ErrorBody(text=str(error)), wait_seconds_of(error)
+    return ModelFailure(code, is_retryable=is_retryable, retry_after=wait, error_body=body)
 
 
-def failure_of(error: BaseException) -> Failure:
+def failure_of(error: BaseException) -> Outcome:
     """Unknown exceptions are failures without a retry."""
     response = _error_response(error)
     if response is not None:
@@ -176,17 +137,11 @@ def _error_response(error: BaseException) -> tuple[str, str, int] | None:
     return str(details.get("Code", "")), str(details.get("Message", "")), status if isinstance(status, int) else 0
 
 
-def _by_response(code: str, text: str, status: int) -> Failure:
+def _by_response(code: str, text: str, status: int) -> Outcome:
     name = code[:1].upper() + code[1:]
     for pattern, failure in () if names_tool(text) else _BY_TEXT.get(name, ()):  # a tool is too long, not the input
         if pattern.search(text):
             return failure
-    return FAILURES.get(name) or _by_status(status)
-
-
-def _by_status(status: int) -> Failure:
-    if status in _BY_STATUS:
-        return _BY_STATUS[status]
-    if status >= 500:  # noqa: PLR2004 - first status of the class
-        return _INTERNAL
-    return _REJECTED if status >= 400 else _UNKNOWN  # noqa: PLR2004
+    if name in FAILURES:
+        return FAILURES[name]
+    return outcome_of_status(status) if status >= MIN_ERROR else _UNKNOWN

@@ -170,8 +170,6 @@ def limit_media(blocks: Sequence[Block], converter: MediaConverter) -> list[Bloc
 
 
 class _MediaLimit:
-    """Counter of the blocks of each kind that one message may still have."""
-
     def __init__(self, converter: MediaConverter, **remaining: int) -> None:
         self._converter = converter
         self._remaining = remaining

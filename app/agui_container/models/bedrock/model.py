@@ -8,7 +8,7 @@ so no output appears twice.
 
 import logging
 import threading
-from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from functools import partial
 
@@ -16,7 +16,7 @@ from ag_ui.core import Tool as ToolSpec
 
 from agui_container.log_values import format_fields
 from agui_container.models.bedrock.client import BedrockClient, BedrockEvents
-from agui_container.models.bedrock.failures import StreamFault, model_failure
+from agui_container.models.bedrock.failures import model_failure
 from agui_container.models.bedrock.options import BedrockOptions
 from agui_container.models.bedrock.request import Request, bedrock_tools, request_of
 from agui_container.models.bedrock.stream_parser import BedrockStreamParser
@@ -24,7 +24,7 @@ from agui_container.models.context_windows import known_window
 from agui_container.models.failures import ModelFailure, RetryPolicy, stream_with_retries
 from agui_container.ports import Delta, Prompt
 from agui_container.protocol.errors import ErrorCode
-from agui_container.threads import DaemonThreadPool, ThreadPoolBusy, ThreadStream
+from agui_container.threads import DaemonThreadPool, ThreadStream
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class BedrockModel:
         self._retry_policy = retry_policy or RetryPolicy(retries=self._options.max_attempts - 1, longest=LONGEST_WAIT)
         self._client = BedrockClient(self._options)
         self._threads = DaemonThreadPool(self._options.max_calls)
-        self._tools = bedrock_tools()
+        self._tools = bedrock_tools(model_id)
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Delta, None]:
         """Call the model and yield its deltas.
@@ -76,14 +76,15 @@ class BedrockModel:
                 raise model_failure(error) from error
 
         def adapt(failure: ModelFailure) -> bool:
-            return self._leaves_out_tool(failure, prompt.tools, sent)
+            is_refusal = failure.code is ErrorCode.MODEL_REJECTED
+            return is_refusal and self._tools.learn(failure.error_body.text, prompt.tools, sent)
 
         async with aclosing(stream_with_retries(attempt, self._retry_policy, adapt, self._log_failure)) as deltas:
             async for delta in deltas:
                 yield delta
 
     async def _attempt(self, prompt: Prompt, tools: Tools) -> AsyncGenerator[Delta, None]:
-        request = await self._build_request(prompt, tools)
+        request = await self._threads.call("request", partial(request_of, self.name, self._options, prompt, tools))
         for report in request.dropped:
             yield report
         with self._start_call(request) as deltas:
@@ -91,34 +92,15 @@ class BedrockModel:
                 for delta in deltas.take_items():
                     yield delta
 
-    async def _build_request(self, prompt: Prompt, tools: Tools) -> Request:
-        try:
-            return await self._threads.call("request", partial(request_of, self.name, self._options, prompt, tools))
-        except ThreadPoolBusy as error:
-            raise StreamFault("busy") from error
-
     @contextmanager
     def _start_call(self, request: Request) -> Iterator[ThreadStream[Delta]]:
         call = _BedrockCall(self._client, self.name, request)
-        try:
-            deltas = self._threads.stream("model", call.run)
-        except ThreadPoolBusy as error:
-            raise StreamFault("busy") from error
+        deltas = self._threads.stream("model", call.run)
         try:
             yield deltas
         finally:
             deltas.stop()
             call.abort()
-
-    def _leaves_out_tool(self, failure: ModelFailure, tools: Sequence[ToolSpec], sent: Tools) -> bool:
-        """Leave the tool that Bedrock refused out of this and later requests. Return False if the error names none."""
-        is_refusal = failure.code is ErrorCode.MODEL_REJECTED
-        refusal = self._tools.learn(failure.error_body.text, tools, sent) if is_refusal else None
-        if refusal is None:
-            return False
-        fields = {"model": self.name, "tool": refusal.tool, "description_limit": refusal.description_limit}
-        logger.warning("tool refused by the model provider %s", format_fields(fields))
-        return True
 
     def _log_failure(self, failure: ModelFailure, attempt: int, wait: float | None) -> None:
         fields = {"model": self.name, "code": failure.code, "attempt": attempt + 1, "retry_in": wait}

@@ -209,8 +209,8 @@ PROPERTY_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 """Pattern of the names of a tool's arguments. Claude refuses any other name."""
 
 
-def bedrock_tools() -> ProviderTools:
-    return ProviderTools(PROPERTY_NAME)
+def bedrock_tools(model_id: str = "") -> ProviderTools:
+    return ProviderTools(model_id, PROPERTY_NAME)
 
 
 def request_of(

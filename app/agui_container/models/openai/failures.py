@@ -12,7 +12,14 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 from pydantic_core import from_json
 
-from agui_container.models.failures import ErrorBody, ModelFailure, retry_after_words
+from agui_container.models.failures import (
+    MIN_ERROR,
+    ErrorBody,
+    ModelFailure,
+    Outcome,
+    outcome_of_status,
+    retry_after_words,
+)
 from agui_container.models.tool_schemas import names_tool
 from agui_container.protocol.errors import ErrorCode
 
@@ -20,23 +27,7 @@ MAX_LOGGED = 2_000
 """Characters of a server's answer that are logged."""
 
 MAX_LOGGED_START = 200
-"""Bytes that are logged of an answer in an unknown format."""
-
-_BY_STATUS: Mapping[int, tuple[ErrorCode, bool]] = {
-    401: (ErrorCode.MODEL_ACCESS_DENIED, False),
-    402: (ErrorCode.MODEL_ACCESS_DENIED, False),
-    403: (ErrorCode.MODEL_ACCESS_DENIED, False),
-    404: (ErrorCode.MODEL_NOT_FOUND, False),
-    405: (ErrorCode.MODEL_NOT_FOUND, False),
-    408: (ErrorCode.MODEL_TIMEOUT, True),
-    409: (ErrorCode.MODEL_UNAVAILABLE, True),
-    410: (ErrorCode.MODEL_NOT_FOUND, False),
-    413: (ErrorCode.MODEL_CONTEXT_EXCEEDED, False),
-    425: (ErrorCode.MODEL_UNAVAILABLE, True),
-    429: (ErrorCode.MODEL_THROTTLED, True),
-    500: (ErrorCode.MODEL_ERROR, True),
-    504: (ErrorCode.MODEL_TIMEOUT, True),
-}
+"""Characters that are logged of an answer in an unknown format."""
 
 _BY_WORD: tuple[tuple[re.Pattern[str], ErrorCode, bool], ...] = (
     (re.compile("rate_limit|ratelimit|too_many|throttl"), ErrorCode.MODEL_THROTTLED, True),
@@ -57,7 +48,7 @@ _TOO_LONG = re.compile(
 )
 _BUSY = (ErrorCode.MODEL_THROTTLED, ErrorCode.MODEL_UNAVAILABLE)
 _NEVER_TOO_LONG = (401, 402, 403, 404, 429)
-_MIN_CLIENT_ERROR, _MIN_SERVER_ERROR, _END_OF_ERRORS = 400, 500, 600
+_END_OF_ERRORS = 600
 _THREE_DIGITS = re.compile("[0-9]{3}")
 
 
@@ -83,16 +74,11 @@ def failure_of(status: int | None, error_body: ErrorBody, retry_after: float | N
     return ModelFailure(code, is_retryable=is_retryable, retry_after=retry_after, error_body=error_body)
 
 
-def _code_and_retry(status: int | None, codes: str) -> tuple[ErrorCode, bool]:
+def _code_and_retry(status: int | None, codes: str) -> Outcome:
     if status is None:
         matches = ((code, is_retryable) for pattern, code, is_retryable in _BY_WORD if pattern.search(codes))
         return next(matches, (ErrorCode.MODEL_ERROR, True))
-    if status in _BY_STATUS:
-        return _BY_STATUS[status]
-    if status >= _MIN_SERVER_ERROR:
-        return ErrorCode.MODEL_UNAVAILABLE, True
-    # Any other status is a redirect: the URL is wrong, and the API key must not be sent elsewhere.
-    return (ErrorCode.MODEL_REJECTED if status >= _MIN_CLIENT_ERROR else ErrorCode.MODEL_NOT_FOUND), False
+    return outcome_of_status(status)
 
 
 def parse_error_body(body: bytes) -> ErrorBody:
@@ -127,21 +113,16 @@ def _error_text(text: str) -> ErrorBody:
 
 def _http_status(code: object) -> int | None:
     number = int(code) if isinstance(code, str) and _THREE_DIGITS.fullmatch(code) else code
-    return number if type(number) is int and _MIN_CLIENT_ERROR <= number < _END_OF_ERRORS else None
+    return number if type(number) is int and MIN_ERROR <= number < _END_OF_ERRORS else None
 
 
-def unreadable_answer(data: bytes) -> ModelFailure:
-    message = "The model sent an answer that cannot be read."
-    return ModelFailure(ErrorCode.MODEL_ERROR, message, is_retryable=True, error_body=_start_of(data))
+def unreadable_answer(text: str) -> ModelFailure:
+    return ModelFailure(ErrorCode.MODEL_ERROR, is_retryable=True, error_body=ErrorBody(text=text[:MAX_LOGGED_START]))
 
 
 def web_page(data: bytes) -> ModelFailure:
     """Return the failure of a web page, which comes from a wrong address. Its first bytes are for the log."""
-    return ModelFailure(ErrorCode.MODEL_NOT_FOUND, error_body=_start_of(data))
-
-
-def _start_of(data: bytes) -> ErrorBody:
-    return ErrorBody(text=data[:MAX_LOGGED_START].decode(errors="replace"))
+    return ModelFailure(ErrorCode.MODEL_NOT_FOUND, error_body=ErrorBody(text=data.decode(errors="replace")))
 
 
 def is_error_chunk(chunk: Mapping[str, object]) -> bool:

@@ -7,12 +7,11 @@ import asyncio
 import json
 import logging
 import re
-from base64 import b64encode
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
 from functools import partial
 from typing import Protocol
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct
@@ -46,7 +45,7 @@ ABOUT_IMAGES = re.compile("image|vision|multimodal", re.IGNORECASE)
 class EventTransport(Protocol):
     """Interface of ``transport.Transport``, which is imported by the first call."""
 
-    def events(self, body: bytes) -> AsyncGenerator[Sequence[bytes], None]:
+    def events(self, body: bytes) -> AsyncGenerator[str, None]:
         """Send one request and yield the events of its answer as they arrive."""
 
     async def aclose(self) -> None:
@@ -87,11 +86,11 @@ class OpenAIModel:
         self._key = key
         self._options = options or OpenAIOptions()
         self.context_window = self._options.context_window or known_window(model)
-        self._secrets = secrets_pattern(key, *self._options.headers.values(), *credentials_in(base_url))
+        self._secrets = secrets_pattern(key, *self._options.headers.values())
         self._retry_policy = retry_policy or RetryPolicy()
         self._format = RequestFormat(self._options.reasoning_field, OpaqueFields(f"{self._url} {model}"))
         self._learns_reasoning = self._options.reasoning_field is None
-        self._tools = ProviderTools()
+        self._tools = ProviderTools(model)
         self._transport: EventTransport | None = None
         self._open_lock = asyncio.Lock()
 
@@ -121,7 +120,8 @@ class OpenAIModel:
         except ModelFailure as failure:
             failure.usage = parser.usage()
             raise
-        self._learn_reasoning_field(parser)
+        if self._learns_reasoning and parser.has_reasoning_content:
+            self._format.reasoning_field = REASONING_FIELD  # sent back in later requests
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -131,14 +131,13 @@ class OpenAIModel:
 
     async def _call(self, body: bytes, parser: ChatStreamParser) -> AsyncGenerator[Delta, None]:
         transport = await self._get_transport()
-        async with aclosing(transport.events(body)) as batches:
+        async with aclosing(transport.events(body)) as events:
             try:
-                async for batch in batches:
-                    for data in batch:
-                        for delta in parser.feed_data(data):
-                            yield delta
+                async for data in events:
+                    for delta in parser.feed_data(data):
+                        yield delta
                     if parser.is_done:
-                        await _drain(batches)
+                        await _drain(events)
                         break
             except ModelFailure:
                 if not parser.is_complete:
@@ -156,7 +155,7 @@ class OpenAIModel:
         return (
             self._adapts_reasoning(exchange.body, failure)
             or self._adapts_pictures(exchange.body, failure)
-            or self._adapts_tools(exchange, failure)
+            or self._tools.learn(failure.error_body.reason, exchange.prompt.tools, exchange.tools)
         )
 
     def _adapts_reasoning(self, body: bytes, failure: ModelFailure) -> bool:
@@ -176,19 +175,6 @@ class OpenAIModel:
             self._format.has_tool_pictures = False
             logger.warning("pictures of tool results left out %s", format_fields({"model": self.name}))
         return is_refused
-
-    def _adapts_tools(self, exchange: "_Exchange", failure: ModelFailure) -> bool:
-        refusal = self._tools.learn(failure.error_body.reason, exchange.prompt.tools, exchange.tools)
-        if refusal is None:
-            return False
-        fields = {"model": self.name, "tool": refusal.tool, "description_limit": refusal.description_limit}
-        logger.warning("tool refused by the model provider %s", format_fields(fields))
-        return True
-
-    def _learn_reasoning_field(self, parser: ChatStreamParser) -> None:
-        """Send reasoning back in later requests if the server has sent it in its own field."""
-        if self._learns_reasoning and parser.has_reasoning_content:
-            self._format.reasoning_field = REASONING_FIELD
 
     def _log_failure(self, failure: ModelFailure, attempt: int, wait: float | None) -> None:
         """Log a failure with the server's error text. Secrets are removed, because some servers repeat the API key."""
@@ -238,15 +224,6 @@ def host_in(base_url: str) -> str:
     raise ValueError("the base URL of the model must be like http://HOST/v1 or https://HOST:PORT/v1, the port a number")
 
 
-def credentials_in(base_url: str) -> Sequence[str]:
-    """Return the password in a URL in every form that may appear in an error: quoted, plain, and as basic auth."""
-    address = urlsplit(base_url)
-    if address.password is None:
-        return ()
-    user, password = unquote(address.username or ""), unquote(address.password)
-    return address.password, password, b64encode(f"{user}:{password}".encode()).decode()
-
-
 def secrets_pattern(*secrets: str) -> re.Pattern[str]:
     """Return a case-insensitive pattern that matches each secret and its last word (the key behind ``Bearer``)."""
     parts = {part for secret in secrets for part in (secret.strip(), *secret.split()[-1:]) if part}
@@ -254,9 +231,9 @@ def secrets_pattern(*secrets: str) -> re.Pattern[str]:
     return re.compile(alternatives or "(?!)", re.IGNORECASE)
 
 
-async def _drain(batches: AsyncGenerator[Sequence[bytes], None]) -> None:
+async def _drain(events: AsyncGenerator[str, None]) -> None:
     """Wait briefly for the end of the response, so that its connection can be reused."""
     with suppress(TimeoutError, ModelFailure):
         async with asyncio.timeout(LINGER):
-            async for _ in batches:
+            async for _ in events:
                 pass

@@ -28,7 +28,7 @@ from ag_ui.core import TokenUsage
 from msgspec import Struct, field
 from pydantic_core import from_json
 
-from agui_container.models.failures import NO_ANSWER, ErrorBody, ModelFailure
+from agui_container.models.failures import ErrorBody, ModelFailure
 from agui_container.models.openai.failures import (
     failure_of,
     is_error_chunk,
@@ -78,7 +78,7 @@ class ToolCallParser:
     def finish(self, of_message: Fields) -> Sequence[ToolCallDelta]:
         """Return unannounced calls and opaque fields. The first call carries the fields of the message."""
         if any(call.name is None for call in self._calls):
-            raise ModelFailure(ErrorCode.MODEL_ERROR, "The model sent a tool call without a name.")
+            raise ModelFailure(ErrorCode.MODEL_ERROR, error_body=ErrorBody(text="a tool call has no name"))
         sealed = []
         for call in self._calls:
             own = {OF_CALL: call.opaque} if call.opaque is not None else {}
@@ -219,7 +219,7 @@ def _count(reported: Mapping[str, object], name: str) -> int | None:
     return value if type(value) is int and 0 <= value <= MAX_COUNT else None
 
 
-DONE = b"[DONE]"
+DONE = "[DONE]"
 
 _REASONS: Mapping[str, StopReason] = {
     "length": StopReason.LENGTH,
@@ -249,7 +249,7 @@ class ChatStreamParser:
     def is_complete(self) -> bool:
         return self.is_done or self._finish_reason is not None
 
-    def feed_data(self, data: bytes) -> Sequence[Delta]:
+    def feed_data(self, data: str) -> Sequence[Delta]:
         """Raise ``ModelFailure`` for an error."""
         if self.is_done or data == DONE:
             self.is_done = True
@@ -277,15 +277,14 @@ class ChatStreamParser:
     def finish(self) -> Sequence[Delta]:
         """Return usage and stop. Raises ``ModelFailure`` for an incomplete answer or a failure as the reason."""
         if not self.is_complete:
-            raise ModelFailure(
-                ErrorCode.MODEL_UNAVAILABLE,
-                "The connection to the model ended before its answer did.",
-                is_retryable=True,
-            )
+            cut_off = ErrorBody(text="the connection ended before the answer did")
+            raise ModelFailure(ErrorCode.MODEL_UNAVAILABLE, is_retryable=True, error_body=cut_off)
         if self._finish_reason in _FAILED_REASONS:
             raise failure_of(None, ErrorBody(codes=self._finish_reason))
         if self._is_empty and self._finish_reason not in _REASONS:
-            raise ModelFailure(ErrorCode.MODEL_ERROR, NO_ANSWER, is_retryable=True)
+            raise ModelFailure(
+                ErrorCode.MODEL_ERROR, is_retryable=True, error_body=ErrorBody(text="the answer is empty")
+            )
         calls = self._calls.finish(message_blocks(*self._of_message))
         return *calls, *self.usage(), StopDelta(self._stop_reason())
 
@@ -327,9 +326,9 @@ class ChatStreamParser:
             deltas.extend(self._calls.feed(calls))
 
 
-def _parse_chunk(data: bytes) -> Mapping[str, object]:
+def _parse_chunk(data: str) -> Mapping[str, object]:
     """Servers may split a symbol over two chunks as escaped halves. Only the tolerant parser accepts these."""
-    chunk: Mapping[str, object] = json.loads(data) if b"\\ud" in data.lower() else from_json(data)
+    chunk: Mapping[str, object] = json.loads(data) if "\\ud" in data.lower() else from_json(data)
     return chunk
 
 

@@ -3,18 +3,13 @@
 Rules: this is the only module that knows the HTTP client. The first call imports it in a thread, because loading the
 client and the certificates would block the event loop. Every failure becomes a ``ModelFailure``. Ending the iteration
 closes the connection.
-
-``SseReader`` is pure and returns the same events however the bytes are split. LF and CRLF end lines. Comments, events
-without data, and fields other than ``data`` are skipped. There are two extensions of the format: the field ``error`` of
-older llama.cpp servers counts as data, and ``finish`` returns an event without its closing empty line.
-
-Source: "Server-sent events" in the HTML Standard.
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, suppress
 
 import httpx
+from httpx_sse import EventSource
 
 from agui_container.models.failures import ModelFailure, RetryPolicy, retry_after
 from agui_container.models.openai.failures import (
@@ -26,66 +21,18 @@ from agui_container.models.openai.failures import (
 )
 from agui_container.protocol.errors import ErrorCode
 
-_DATA_FIELDS = (b"data", b"error")
-
-
-class SseReader:
-    """Incremental parser of one stream of server-sent events."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []  # of the unfinished line
-        self._data: list[bytes] = []  # of the unfinished event
-        self._start = b""
-        self._has_events = False
-
-    def feed(self, data: bytes) -> Sequence[bytes]:
-        """Return the data of every event that ends in ``data``."""
-        if not self._has_events and len(self._start) < MAX_LOGGED_START:
-            self._start = (self._start + data)[:MAX_LOGGED_START]
-        if b"\n" not in data:
-            self._pieces.append(data)
-            return ()
-        *lines, rest = b"".join((*self._pieces, data)).split(b"\n")
-        self._pieces = [rest]
-        return self._events(lines)
-
-    def finish(self) -> Sequence[bytes]:
-        """Return the last event if it lacks its closing line. Raises ``ModelFailure``, for a web page, too."""
-        events = self._events([b"".join(self._pieces), b""])
-        start = self._start.strip()
-        if self._has_events or not start or start.startswith(b":"):
-            return events
-        raise web_page(start) if start.startswith(b"<") else unreadable_answer(start)
-
-    def _events(self, lines: Sequence[bytes]) -> Sequence[bytes]:
-        events: list[bytes] = []
-        for each in lines:
-            line = each.removesuffix(b"\r")
-            if not line:
-                event = b"\n".join(self._data)
-                if event:
-                    self._has_events = True
-                    events.append(event)
-                self._data = []
-                continue
-            field, _, value = line.partition(b":")
-            if field in _DATA_FIELDS:
-                self._data.append(value.removeprefix(b" "))
-        return events
-
+EVENT_STREAM = "text/event-stream; charset=utf-8"
 
 MAX_ERROR_BODY = 64_000
 """Bytes that are read of the body of an error response."""
 
 
 class Transport:
-    """Connections to one server, shared by all calls."""
-
     def __init__(self, url: str, headers: Mapping[str, str], retry_policy: RetryPolicy) -> None:
         self._url = url
         self._client = httpx.AsyncClient(
             headers={
-                "accept": "text/event-stream",
+                "accept": EVENT_STREAM,
                 "accept-encoding": "identity",  # compression would delay events
                 "content-type": "application/json",
                 **headers,
@@ -99,25 +46,29 @@ class Transport:
     async def aclose(self) -> None:
         await self._client.aclose()
 
-    async def events(self, body: bytes) -> AsyncGenerator[Sequence[bytes], None]:
-        """Yield the data of the answer's events, in batches as they arrive. Raises ``ModelFailure``."""
+    async def events(self, body: bytes) -> AsyncGenerator[str, None]:
+        """Yield the data of the answer's events. Raises ``ModelFailure``."""
         try:
             async with self._client.stream("POST", self._url, content=body) as response:
-                if response.status_code != httpx.codes.OK:
-                    raise await _error_response(response)
-                reader = SseReader()
-                async for data in response.aiter_bytes():
-                    events = reader.feed(data)
-                    if events:
-                        yield events
-                yield reader.finish()
+                await _refuse(response)
+                response.headers["content-type"] = EVENT_STREAM  # some servers name another one, or none
+                async with aclosing(EventSource(response).aiter_sse()) as events:
+                    async for event in events:
+                        if event.data:
+                            yield event.data
         except httpx.RequestError as error:
             raise connection_failure(error) from error
 
 
-async def _error_response(response: httpx.Response) -> ModelFailure:
-    body = await _start_of(response, MAX_ERROR_BODY)
-    return failure_of(response.status_code, parse_error_body(body), retry_after(response.headers))
+async def _refuse(response: httpx.Response) -> None:
+    """Raise ``ModelFailure`` for an error, and for a web page or a document in place of a stream."""
+    if response.status_code != httpx.codes.OK:
+        body = await _start_of(response, MAX_ERROR_BODY)
+        raise failure_of(response.status_code, parse_error_body(body), retry_after(response.headers))
+    kind = response.headers.get("content-type", "")
+    if "html" in kind or "json" in kind:
+        start = await _start_of(response, MAX_LOGGED_START)
+        raise web_page(start) if "html" in kind else unreadable_answer(start.decode(errors="replace"))
 
 
 async def _start_of(response: httpx.Response, limit: int) -> bytes:
@@ -135,8 +86,6 @@ def connection_failure(error: httpx.RequestError) -> ModelFailure:
     """A read timeout is not retried, because the server may still be working on the request."""
     if isinstance(error, httpx.ReadTimeout):
         return ModelFailure(ErrorCode.MODEL_TIMEOUT)
-    if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)):
-        return ModelFailure(ErrorCode.MODEL_UNAVAILABLE, is_retryable=True)
     if isinstance(error, httpx.TransportError):
-        return ModelFailure(ErrorCode.MODEL_UNAVAILABLE, "The connection to the model broke.", is_retryable=True)
+        return ModelFailure(ErrorCode.MODEL_UNAVAILABLE, is_retryable=True)
     return ModelFailure(ErrorCode.MODEL_ERROR)

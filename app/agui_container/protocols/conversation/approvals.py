@@ -67,8 +67,6 @@ class ApprovalRequest(Struct, frozen=True):
 
 
 class Verdict(StrEnum):
-    """The end of an approval request."""
-
     APPROVED = "approved"
     DENIED = "denied"
     EXPIRED = "expired"

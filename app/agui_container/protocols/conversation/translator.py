@@ -1,32 +1,9 @@
 """The port of a foreign protocol: a translator, and the connection to one client.
 
 A **conversation** is one request of a client and all runs that answer it. Approvals and tools of the client end one
-run, and their answers begin the next. The loop (``loop.ConversationLoop``) admits the runs, forwards their events,
-waits for answers, continues, follows the runs of other clients of the thread, and cancels. A protocol adds what only it
-knows:
-
-- a **wire**: its connection, as a ``ClientConnection``;
-- a **translator** for each conversation, which turns the client's messages into AG-UI and AG-UI into messages;
-- a **registration**, by which ``main`` finds it.
-
-In the order of a conversation, the loop calls
-
-| method | for |
-|---|---|
-| ``open(request)`` | the input of the first run, as an ``Opening`` |
-| ``feed(kind, event)`` | each AG-UI event of each run. The last one of a run has its ``approval_requests`` |
-| ``answers(message)`` | each message that arrives from the client meanwhile |
-| ``end(outcome)`` | the end, exactly once, also for a request that ``answer`` could not admit |
-
-A protocol in which more can be said implements more. These methods return nothing unless a translator has its own:
-
-| method | for |
-|---|---|
-| ``ask(pending)`` | the calls that wait for the client at the end of a run, also those of its tools |
-| ``refuse(answer)`` | an answer that is late, or that no call waits for |
-| ``settle(answers)`` | the answers with which the thread continues, before the events of the next run |
-
-Every method but ``open`` and ``answers`` returns messages for the client, in order, or none.
+run, and their answers begin the next. The loop (``loop.ConversationLoop``) calls the methods of a translator in the
+order in which they stand here, once for each event and message, and ``end`` exactly once, also for a request that the
+engine has refused. docs/add-a-protocol.md walks through a protocol.
 
 Rule: a translator is pure. It awaits nothing and reads no clock but one that it was given, and it decides nothing that
 holds for every protocol: what an outcome means (``events``), which calls wait and when they expire (``pending``), how
@@ -41,7 +18,7 @@ from ag_ui.core import EventType, RunAgentInput
 from msgspec import Struct, field
 
 from agui_container.ports import Caller
-from agui_container.protocol.wire.envelope import Batch
+from agui_container.protocol.envelope import Batch
 from agui_container.protocols.conversation.events import Event, Outcome
 from agui_container.protocols.conversation.pending import Answer, PendingCalls
 from agui_container.run.policy import NO_CONDITION, ThreadCondition
@@ -83,7 +60,7 @@ class Cancellation(Struct, frozen=True):
 
 
 class Translator(Protocol[Request_contra, In_contra, Out]):
-    """Translation of one conversation. A subclass implements the first four methods.
+    """Translation of one conversation. A subclass implements the first four methods. Each returns messages, in order.
 
     ``field_names`` are the protocol's fields, by the paths that AG-UI has for them, as errors name them to the client.
     """

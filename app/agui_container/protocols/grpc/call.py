@@ -3,17 +3,19 @@
 Rule: a message larger than the limit is refused before it is read, compressed or not. A client that does not read for a
 minute loses its call; other calls are not affected. Exception text stays in the log.
 
-Source: gRPC over HTTP/2.
+Sources: gRPC over HTTP/2; its compression specification.
 """
 
 import asyncio
 import logging
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from struct import Struct as Layout
 from typing import Generic, Protocol, TypeVar
 
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from grpclib.const import Cardinality, Status
 from grpclib.const import Handler as Method
 from grpclib.exceptions import GRPCError
@@ -24,13 +26,13 @@ from agui_container.log_values import format_fields
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocols.conversation.translator import ClientConnection
-from agui_container.protocols.grpc.messages import PREFIX, check_size, decode, decode_compressed
 from agui_container.protocols.grpc.options import GrpcOptions
 from agui_container.threads import offload, offload_if_large
 from agui_container.web.authentication import server_url
 from agui_container.web.browser_policy import FOREIGN_ORIGIN, log_refused_page
 from agui_container.web.caller_middleware import NOT_FORWARDED, check_session, make_caller
 from agui_container.web.event_stream import STALLED_SECONDS
+from agui_core.commands import MAX_ID
 
 PIECE_BYTES = 64 * 1024
 """Bytes that are written at once, so that a slow client can be distinguished from a stalled one."""
@@ -38,8 +40,15 @@ PIECE_BYTES = 64 * 1024
 READ_SECONDS = 60.0
 """Seconds in which a client must have sent a message whose first bytes have arrived."""
 
+PREFIX = Layout(">?I")
+"""Prefix of a message: a flag for compression, and the length in bytes."""
+
+GZIP = 31
+"""``wbits`` by which zlib expects a gzip header."""
+
 INTERNAL_ERROR_MESSAGE = "The server failed; its log has the cause."
 
+M = TypeVar("M", bound=Message)
 In = TypeVar("In", bound=Message)
 Out = TypeVar("Out", bound=Message)
 
@@ -54,8 +63,6 @@ class Servable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CallAdmission:
-    """The rules for every call."""
-
     options: GrpcOptions
 
     async def caller(self, stream: "Stream[In, Out]") -> Caller:
@@ -82,8 +89,6 @@ class CallAdmission:
 
 
 class Call(ClientConnection[In, Out], Generic[In, Out]):
-    """A call in progress."""
-
     def __init__(self, stream: "Stream[In, Out]", caller: Caller, admission: CallAdmission) -> None:
         self.caller = caller
         self.metadata = dict(stream._stream.headers or ())
@@ -174,6 +179,37 @@ class Call(ClientConnection[In, Out], Generic[In, Out]):
         if not self._stream._send_initial_metadata_done:
             await self._stream.send_initial_metadata(metadata={"x-request-id": self.caller.request_id})
         await self._stream._stream.send_data(data)
+
+
+def check_size(size: int, max_bytes: int) -> None:
+    if size > max_bytes:
+        raise AppError(ErrorCode.PAYLOAD_TOO_LARGE, f"A message may have {max_bytes} bytes at most.")
+
+
+def check_id(field: str, value: str) -> None:
+    if not 0 < len(value) <= MAX_ID:
+        raise AppError(ErrorCode.VALIDATION_ERROR, f"{field}: must have 1 to {MAX_ID} characters.")
+
+
+def decode(message_type: type[M], body: bytes) -> M:
+    """Raise ``AppError`` VALIDATION_ERROR for a message that cannot be decoded."""
+    try:
+        return message_type.FromString(body)
+    except DecodeError:
+        raise AppError(ErrorCode.VALIDATION_ERROR, "The message cannot be decoded.") from None
+
+
+def decode_compressed(message_type: type[M], body: bytes, max_bytes: int) -> M:
+    """Raise ``AppError`` PAYLOAD_TOO_LARGE above ``max_bytes``, VALIDATION_ERROR for a body that is not gzip."""
+    inflater = zlib.decompressobj(GZIP)
+    try:
+        data = inflater.decompress(body, max_bytes + 1)
+    except zlib.error:
+        raise AppError(ErrorCode.VALIDATION_ERROR, "The message is not gzip.") from None
+    check_size(len(data), max_bytes)
+    if not inflater.eof:
+        raise AppError(ErrorCode.VALIDATION_ERROR, "The message is not complete.")
+    return decode(message_type, data)
 
 
 def slow_reader() -> AppError:

@@ -30,8 +30,6 @@ logger = logging.getLogger(__name__)
 
 
 class HttpApplication:
-    """The ASGI application, as one connection calls it."""
-
     def __init__(self, connection: HttpConnection) -> None:
         self._app: ASGIApp = connection.app
         self._state: Mapping[str, Any] = connection.app_state
@@ -75,8 +73,6 @@ class HttpApplication:
 
 
 class HttpRequest:
-    """One request and its response."""
-
     def __init__(self, stream: Stream, scope: Scope) -> None:
         self._stream = stream
         self._scope = scope

@@ -19,8 +19,6 @@ ASSISTANT = "assistant"
 
 
 class KontekstOptions(Struct, frozen=True):
-    """Settings that this protocol reads."""
-
     agents: Sequence[str]
     agent_references: Mapping[str, str]
     model: str

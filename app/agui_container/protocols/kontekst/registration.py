@@ -15,8 +15,10 @@ def register(settings: object) -> GrpcRegistration:
     shutdown = partial(signal.raise_signal, signal.SIGTERM) if options.grpc_shutdown else None
 
     def load() -> BuildServices:
-        from agui_container.protocols.kontekst.daemon import DaemonService  # noqa: PLC0415 - the first client
-        from agui_container.protocols.kontekst.service import KontekstService  # noqa: PLC0415 - imports them
+        from agui_container.protocols.kontekst.services import (  # noqa: PLC0415 - the first client imports them
+            DaemonService,
+            KontekstService,
+        )
 
         return lambda service, admission: [
             KontekstService(service, admission, options),

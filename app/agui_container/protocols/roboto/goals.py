@@ -83,7 +83,6 @@ class DeclaredGoal(Struct, frozen=True):
 
 
 def declare(goals: Iterable[Goal], message_id: str, now: float) -> list[DeclaredGoal]:
-    """Return goals as a message declares them."""
     seen: Counter[str] = Counter()
     declared = []
     for goal in goals:
@@ -123,7 +122,6 @@ class Step(Struct, frozen=True):
 
 
 def begins_turn(message: Message) -> bool:
-    """Return True if a message is one of the user."""
     return isinstance(message, UserMessage) and not MessageFacts.of(message.metadata).is_prompt
 
 
@@ -219,7 +217,6 @@ def _describe(goal: Goal) -> str:
 
 
 def schema_of(goal: Goal) -> JSON:
-    """Return the JSON Schema of a goal's data."""
     match goal:
         case DatasetSummary():
             return _object({"summary": TEXT}, "summary")

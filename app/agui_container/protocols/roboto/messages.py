@@ -49,7 +49,7 @@ from agui_core.turns import answered_ids
 
 USER, ASSISTANT, ROBOTO = "user", "assistant", "roboto"
 COMPLETED, GENERATING = "completed", "generating"
-TEXT, CONTEXT = "text", "client_context"
+TEXT = "text"
 
 FIELD_NAMES = {
     "messages": "message",
@@ -90,7 +90,6 @@ class MessageRecord(Struct):
     is_sent: bool = False
 
     def json(self) -> JSON:
-        """Return the message as clients get it."""
         return {"role": self.role, "content": self.content, "status": self.status, "created": date_of(self.created)}
 
 
@@ -199,8 +198,6 @@ class _Session:
         row.is_sent = facts.is_sent
         parts = [message.content] if isinstance(message.content, str) else map(part_text, message.content)
         row.content += map(text_block, parts)  # Roboto has no blocks for media
-        if facts.context is not None:
-            row.content.append({"content_type": CONTEXT, "context": facts.context})
 
     def _add_assistant(self, message: AssistantMessage) -> None:
         last = self.messages[-1:]
@@ -215,7 +212,6 @@ class _Session:
 
 
 def text_block(text: str) -> JSON:
-    """Return a block of text."""
     return {"content_type": TEXT, "text": text}
 
 
@@ -336,7 +332,7 @@ def _question(
     """Return the message that begins a turn. Without a message of the client, the text names the turn's purpose."""
     skills, names = request.invoke_skills or (), [goal.tool for goal in run.goals]
     text = request_for(names) if names or not skills else f"Use the skill {skills[0].skill_id}."
-    facts = MessageFacts(run.now, is_sent=is_sent, context=request.client_context, denied=list(run.denied))
+    facts = MessageFacts(run.now, is_sent=is_sent, denied=list(run.denied))
     content = text if message is None else message.text
     return UserMessage(id=question_id(run.run_id), content=content, metadata=facts.metadata())
 

@@ -93,7 +93,6 @@ class SentMessage(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The text of all blocks."""
         return "\n".join(block.text for block in self.content)
 
 
@@ -223,7 +222,6 @@ class TurnFailure(Struct, frozen=True):
     message: str
 
     def note(self, message_id: str) -> ThreadNote:
-        """Return the note of a turn that has failed after a message."""
         return ThreadNote(FAILURE, message_id, msgspec.json.encode(self), message_id=message_id)
 
 
@@ -264,7 +262,6 @@ class MessageFacts(Struct, frozen=True, omit_defaults=True):
     Attributes:
         created: Unix seconds.
         is_sent: True if the client has the message already, because the client sent it to an existing session.
-        context: context that the client sent with the message.
         denied: ids of the calls that waited for an approval, and that the message denied.
         is_prompt: True if this package asks for goals with the message. Clients do not see it.
         status, runtime_ms: status and duration of a client's tool, for its result.
@@ -272,7 +269,6 @@ class MessageFacts(Struct, frozen=True, omit_defaults=True):
 
     created: Annotated[float, Meta(ge=0, le=MAX_TIME)] | None = None
     is_sent: bool = field(default=False, name="sent")
-    context: JSON | None = None
     denied: list[str] = field(default_factory=list)
     is_prompt: bool = field(default=False, name="prompt")
     status: str | None = None

@@ -9,8 +9,7 @@ Rules:
 
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar, cast
 
@@ -27,7 +26,6 @@ from agui_container.ports import Caller
 from agui_container.ports.records import ThreadRecord, ThreadStatus
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import parse_command
-from agui_container.protocols.conversation.events import with_field_names
 from agui_container.protocols.conversation.following import is_users
 from agui_container.protocols.roboto import requests
 from agui_container.protocols.roboto.goals import (
@@ -42,7 +40,6 @@ from agui_container.protocols.roboto.goals import (
     last_turn,
 )
 from agui_container.protocols.roboto.messages import (
-    FIELD_NAMES,
     NewRun,
     date_of,
     message_input,
@@ -51,7 +48,7 @@ from agui_container.protocols.roboto.messages import (
     start_input,
 )
 from agui_container.protocols.roboto.requests import FACTS, GOAL, Facts, fact_notes, read, validation_error
-from agui_container.protocols.roboto.turns import SessionClient, Turns
+from agui_container.protocols.roboto.turns import BUSY, Turns
 from agui_container.protocols.roboto.views import SessionView, digest, ids
 from agui_container.threads import offload, offload_if_large
 from agui_container.web.browser_policy import route_path
@@ -76,17 +73,16 @@ CLASSES: Mapping[int, str] = {
 }
 """Exception that a client raises, by status of the error table."""
 
-BUSY = "The session is not waiting for a message: the agent is at work."
 NO_INSTRUCTIONS = "system_prompt: this server takes no instructions of callers (AGUI_TRUST_INSTRUCTIONS)."
 
-CONTEXT_SINCE = "2026-09-30"
-"""First version of Roboto's API whose clients know blocks of the type ``client_context``."""
-
-API_VERSION, ORG_ID = "x-roboto-api-version", "x-roboto-org-id"
-"""Headers with the version of Roboto's API, and the organisation."""
+ORG_ID = "x-roboto-org-id"
+"""Header with the organisation."""
 
 NO_DATA = b"null"
 """Data of an answer that has none, as JSON."""
+
+MAX_DIGITS = 9
+"""Digits of the index of a message. No session has more messages."""
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
@@ -111,8 +107,7 @@ class Sessions:
     # --- turns ---
 
     async def start(self, request: Request) -> bytes:
-        """Begin a session. Returns its record. Raises ``AppError`` like ``Engine.admit``."""
-        client, (start, size) = _client_of(request), await self._body(request, requests.StartRequest)
+        caller, (start, size) = caller_of(request), await self._body(request, requests.StartRequest)
         custom = self._service.capabilities.custom or {}
         if start.system_prompt and "model" in custom and not custom.get("trustsInstructions"):  # it is the assistant
             raise validation_error(NO_INSTRUCTIONS)
@@ -125,38 +120,36 @@ class Sessions:
         )
         run = self._new_run(f"ags_{uuid.uuid4().hex}", facts, start.goals)
         notes = [*fact_notes(asdict(facts)), *(goal.note for goal in run.goals)]
-        with field_names():
-            await self._turns.begin(client.caller, start_input(run, start), size, notes)
+        await self._turns.begin(caller, start_input(run, start), size, notes)
         question = question_id(run.run_id)
-        return await self._turns.read(client, run.thread_id, lambda it: it.as_begun(question, run.goals).json())
+        return await self._turns.read(caller, run.thread_id, lambda it: it.as_begun(question, run.goals).json())
 
     async def send(self, request: Request) -> bytes:
         """Send a message to a session. Calls that wait for an approval count as denied from then on."""
-        client, (message, size) = _client_of(request), await self._body(request, requests.SendRequest)
+        caller, (message, size) = caller_of(request), await self._body(request, requests.SendRequest)
         threads = self._service.threads
-        thread, facts, goals = await self._session(client.caller, _session_id(request))
+        thread, facts, goals = await self._session(caller, _session_id(request))
         if self._turns.is_active(thread):
             raise validation_error(BUSY)
         changed = {
             "tools": facts.with_tools(message.client_tools),
             "scope": message.analysis_scope or facts.scope,
         }
-        waiting = await threads.waiting(client.caller, thread.key.thread_id)
-        last = await threads.messages_since(client.caller, thread.key.thread_id, is_users) if waiting else ()
+        waiting = await threads.waiting(caller, thread.key.thread_id)
+        last = await threads.messages_since(caller, thread.key.thread_id, is_users) if waiting else ()
         run = replace(
             self._new_run(thread.key.thread_id, replace(facts, **changed), message.goals),
             waiting=[interrupt.id for interrupt in waiting],
             denied=[call.id for call in unanswered_in_last_turn(last)],
         )
         notes = [*fact_notes(changed), *(goal.note for goal in (*conclude(goals, run.now), *run.goals))]
-        with field_names():
-            await self._turns.begin(client.caller, message_input(run, message), size, notes)
+        await self._turns.begin(caller, message_input(run, message), size, notes)
         return NO_DATA
 
     async def add_tool_results(self, request: Request) -> bytes:
         """Continue a session with results of client tools. Of two clients that answer, the second one is refused."""
-        client, (answer, size) = _client_of(request), await self._body(request, requests.ToolResultsRequest)
-        caller, thread_id, threads = client.caller, _session_id(request), self._service.threads
+        caller, (answer, size) = caller_of(request), await self._body(request, requests.ToolResultsRequest)
+        thread_id, threads = _session_id(request), self._service.threads
         latest = await self._service.runs.find_or_none(caller, thread_id)
         thread, facts, goals = await self._session(caller, thread_id)
         changed = {"tools": facts.with_tools(answer.client_tools)}
@@ -171,8 +164,7 @@ class Sessions:
         step = await offload(answer_calls, run.goals, turn, self._service.new_id, run.now) if run.goals else Step()
         notes = [*fact_notes(changed), *(goal.note for goal in step.changed)]
         run_input = results_input(run, answer.tool_results, step.messages)
-        with field_names():
-            await self._turns.begin(caller, run_input, size, notes, None if latest is None else latest.key.run_id)
+        await self._turns.begin(caller, run_input, size, notes, None if latest is None else latest.key.run_id)
         return NO_DATA
 
     def _new_run(
@@ -197,28 +189,29 @@ class Sessions:
     async def get(self, request: Request) -> bytes:
         with_messages = request.query_params.get("load_messages", "True").lower() != "false"
         work = partial(SessionView.json, with_messages=with_messages)
-        return await self._turns.read(_client_of(request), _session_id(request), work)
+        return await self._turns.read(caller_of(request), _session_id(request), work)
 
     async def delta(self, request: Request) -> bytes:
         token = request.query_params.get("next_token")
-        return await self._turns.delta(_client_of(request), _session_id(request), token)
+        knows_reset = not route_path(request.scope).startswith(OLD_PREFIX)
+        return await self._turns.delta(caller_of(request), _session_id(request), token, knows_reset=knows_reset)
 
     async def give_feedback(self, request: Request) -> bytes:
-        """Store feedback on a message. Returns its record."""
-        client, thread_id, at = _client_of(request), _session_id(request), index(request)
+        caller, thread_id, index = caller_of(request), _session_id(request), str(request.path_params["index"])
+        at = int(index) if index.isdecimal() and len(index) <= MAX_DIGITS else -1
         body, _ = await read_fields(request, self._max_body, self._service)
-        answer_id, org_id = await self._turns.read(client, thread_id, partial(SessionView.answer_at, at=at))
+        answer_id, org_id = await self._turns.read(caller, thread_id, partial(SessionView.answer_at, at=at))
         command = parse_command({**body, "type": "threads.feedback", "threadId": thread_id, "messageId": answer_id})
-        feedback = await self._service.threads.answer(client.caller, cast("ThreadsFeedback", command))
+        feedback = await self._service.threads.answer(caller, cast("ThreadsFeedback", command))
         record = {
             **ids(thread_id),
-            "feedback_id": f"fb_{digest([client.caller.owner, thread_id, answer_id])}",
+            "feedback_id": f"fb_{digest([caller.owner, thread_id, answer_id])}",
             "message_sequence_num": at,
             "org_id": org_id,
             "created": date_of(float(str(feedback["createdAt"]))),
-            "created_by": client.caller.owner,
+            "created_by": caller.owner,
             "modified": date_of(float(str(feedback["changedAt"]))),
-            "modified_by": client.caller.owner,
+            "modified_by": caller.owner,
             "sentiment": feedback["sentiment"],
             "categories": feedback["categories"],
             "notes": feedback.get("notes"),
@@ -226,16 +219,14 @@ class Sessions:
         return to_json(record)
 
     async def fork(self, request: Request) -> bytes:
-        """Copy a session up to a message, including that message. Returns the record of the copy."""
-        client, (body, _) = _client_of(request), await self._body(request, requests.ForkRequest)
+        caller, (body, _) = caller_of(request), await self._body(request, requests.ForkRequest)
         thread_id, at, threads = _session_id(request), body.message_sequence_num, self._service.threads
         work = partial(SessionView.fork_at, at=at, now=time.time())
-        message_id, notes = await self._turns.read(client, thread_id, work)
+        message_id, notes = await self._turns.read(caller, thread_id, work)
         command = ThreadsFork(thread_id=thread_id, message_id=message_id, new_thread_id=f"ags_{uuid.uuid4().hex}")
-        with field_names():
-            new_id = str((await threads.answer(client.caller, command))["threadId"])
-        await threads.put_notes(client.caller, new_id, notes)
-        return await self._turns.read(client, new_id, SessionView.json)
+        new_id = str((await threads.answer(caller, command))["threadId"])
+        await threads.put_notes(caller, new_id, notes)
+        return await self._turns.read(caller, new_id, SessionView.json)
 
     async def set_visibility(self, request: Request) -> bytes:
         body, _ = await self._body(request, requests.VisibilityRequest)
@@ -246,7 +237,6 @@ class Sessions:
         return await self._annotate(request, pinned_at=time.time() if body.pinned else None)
 
     async def _annotate(self, request: Request, **facts: object) -> bytes:
-        """Store facts of a session. Raises ``AppError`` THREAD_NOT_FOUND."""
         await self._service.threads.put_notes(caller_of(request), _session_id(request), fact_notes(facts))
         return NO_DATA
 
@@ -254,33 +244,8 @@ class Sessions:
 # --- parts of requests ------------------------------------------------------------------------------------------------
 
 
-def _client_of(request: Request) -> SessionClient:
-    knows_context = request.headers.get(API_VERSION, "") >= CONTEXT_SINCE  # versions are dates in ISO 8601
-    knows_reset = not route_path(request.scope).startswith(OLD_PREFIX)
-    return SessionClient(caller_of(request), knows_context, knows_reset)
-
-
 def _session_id(request: Request) -> str:
     return str(request.path_params["sessionId"])
-
-
-def index(request: Request) -> int:
-    """Return the index of a message from the path. Raises ``AppError`` THREAD_NOT_FOUND."""
-    text = str(request.path_params["index"])
-    if not (text.isascii() and text.isdigit() and len(text) < 10):  # noqa: PLR2004 - more digits than messages
-        raise AppError(ErrorCode.THREAD_NOT_FOUND, "There is no such message in this session.")
-    return int(text)
-
-
-@contextmanager
-def field_names() -> Iterator[None]:
-    """Name Roboto's fields in errors. THREAD_BUSY is a VALIDATION_ERROR, as Roboto has it during an active turn."""
-    try:
-        yield
-    except AppError as error:
-        if error.code is not ErrorCode.THREAD_BUSY:
-            raise with_field_names(error, FIELD_NAMES) from None
-        raise validation_error(BUSY) from None
 
 
 def check_results(request: requests.ToolResultsRequest, calls: Iterable[ToolCall]) -> None:
@@ -316,7 +281,6 @@ class RobotoOptions(Struct, frozen=True):
 
 
 def register(settings: object) -> HttpRegistration:
-    """Return the registration with these settings."""
     options = read_options(settings, RobotoOptions)
 
     def build(service: Engine, closers: Closers) -> list[BaseRoute]:
@@ -333,7 +297,6 @@ def register(settings: object) -> HttpRegistration:
 
 
 async def _respond(operation: Operation, request: Request) -> Response:
-    """Respond with the ``data`` of an operation."""
     body = b'{"data":%b}' % await operation(request)
     headers = {"Cache-Control": "no-store", "X-Request-Id": caller_of(request).request_id}
     return Response(body, headers=headers, media_type="application/json")

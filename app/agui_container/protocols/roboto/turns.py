@@ -28,7 +28,6 @@ from ag_ui.core import (
     ToolCallEndEvent,
     ToolCallStartEvent,
 )
-from msgspec import Struct
 
 from agui_container.conversation.recovery import EVENT
 from agui_container.engine.engine import Engine
@@ -36,8 +35,8 @@ from agui_container.engine.views import parse_messages
 from agui_container.log_values import format_fields
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadDelta, ThreadKey, ThreadNote, ThreadRecord, ThreadStatus
-from agui_container.protocol.errors import AppError, clip_message
-from agui_container.protocol.wire.envelope import Batch
+from agui_container.protocol.envelope import Batch
+from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.protocols.conversation.approvals import approval_requests
 from agui_container.protocols.conversation.events import (
     RUN_ENDS,
@@ -49,7 +48,7 @@ from agui_container.protocols.conversation.events import (
 )
 from agui_container.protocols.roboto.goals import begins_turn, goals_in, goals_of, last_turn, next_step
 from agui_container.protocols.roboto.messages import FIELD_NAMES, NewRun, continued_input
-from agui_container.protocols.roboto.requests import APPROVAL_REQUIRED, CANCELLED, Facts, TurnFailure
+from agui_container.protocols.roboto.requests import APPROVAL_REQUIRED, CANCELLED, Facts, TurnFailure, validation_error
 from agui_container.protocols.roboto.views import NOTES, Position, SessionView
 from agui_container.run.policy import NO_CONDITION, ThreadCondition
 from agui_container.run.subscription import Subscription
@@ -73,6 +72,8 @@ SHOWN = {
     EventType.MESSAGES_SNAPSHOT,
 }
 """Events that change the messages of a session. A call is shown only when its arguments are complete."""
+
+BUSY = "The session is not waiting for a message: the agent is at work."
 
 NO_APPROVALS = (
     "The agent waits for an approval, which can be given through another protocol only: {names}. "
@@ -170,21 +171,7 @@ def failure_of(kind: EventType, event: Event, *, is_own: bool) -> TurnFailure | 
     return TurnFailure(code=APPROVAL_REQUIRED, message=clip_message(NO_APPROVALS.format(names=names)))
 
 
-class SessionClient(Struct, frozen=True):
-    """Sender of a request.
-
-    ``knows_context`` is True for a client that knows blocks of the type ``client_context``, and ``knows_reset`` for one
-    that can drop messages that it has.
-    """
-
-    caller: Caller
-    knows_context: bool = False
-    knows_reset: bool = True
-
-
 class Turns:
-    """The turns of the sessions of one engine."""
-
     def __init__(self, service: Engine) -> None:
         self._service = service
         self._live: dict[ThreadKey, LiveRun] = {}
@@ -198,16 +185,16 @@ class Turns:
 
     # --- polls ---
 
-    async def delta(self, client: SessionClient, thread_id: str, token: str | None) -> bytes:
+    async def delta(self, caller: Caller, thread_id: str, token: str | None, *, knows_reset: bool) -> bytes:
         """Return the changes since a token, as JSON. While a run changes nothing, wait ``HOLD_SECONDS`` for a change.
 
         Nothing of the session but the answer is kept meanwhile. A change by another process is seen by the next poll.
         """
         position = Position.parse(token) if token else Position()
-        changes = partial(SessionView.delta, since=position, knows_reset=client.knows_reset)
-        run = self._live.get(ThreadKey(client.caller.owner, thread_id))
+        changes = partial(SessionView.delta, since=position, knows_reset=knows_reset)
+        run = self._live.get(ThreadKey(caller.owner, thread_id))
         change = None if run is None else run.change
-        delta, is_final = await self.read(client, thread_id, changes)
+        delta, is_final = await self.read(caller, thread_id, changes)
         if is_final or change is None:
             return delta
         try:
@@ -215,14 +202,14 @@ class Turns:
                 await change.wait()
         except TimeoutError:
             return delta
-        return (await self.read(client, thread_id, changes))[0]
+        return (await self.read(caller, thread_id, changes))[0]
 
-    async def read(self, client: SessionClient, thread_id: str, work: Callable[[SessionView], T]) -> T:
+    async def read(self, caller: Caller, thread_id: str, work: Callable[[SessionView], T]) -> T:
         """Apply a function to the current state of a session, in a worker thread if the session is large."""
-        run = self._live.get(ThreadKey(client.caller.owner, thread_id))
+        run = self._live.get(ThreadKey(caller.owner, thread_id))
         is_shown = run is not None and run.live is not None
-        session = await self._service.threads.delta(client.caller, thread_id, messages=not is_shown, notes=NOTES)
-        run = run or await self._join(client.caller, session)
+        session = await self._service.threads.delta(caller, thread_id, messages=not is_shown, notes=NOTES)
+        run = run or await self._join(caller, session)
         size, live, open_ids = session.size, None if run is None else run.live, None
         if run is not None or session.thread.status is ThreadStatus.AGENT_TURN:
             open_ids = frozenset(live.open_ids if live else ())
@@ -231,12 +218,11 @@ class Turns:
 
         def build() -> T:
             history = parse_messages(session.messages) if messages is None else messages
-            return work(SessionView.of(session, history, open_ids, knows_context=client.knows_context))
+            return work(SessionView.of(session, history, open_ids))
 
         return await offload_if_large(size, build)
 
     def is_active(self, thread: ThreadRecord) -> bool:
-        """Return True while a run of the thread is active."""
         return thread.key in self._live or thread.status is ThreadStatus.AGENT_TURN
 
     # --- runs ---
@@ -251,10 +237,15 @@ class Turns:
     ) -> None:
         """Begin a run, store notes of its session, and read the run to its end.
 
-        Raises ``AppError`` as ``Engine.admit``. A newer run than ``latest_run`` refuses it.
+        A newer run than ``latest_run`` refuses it. Raises ``AppError`` as ``Engine.admit``, with Roboto's fields, and
+        VALIDATION_ERROR for THREAD_BUSY, as Roboto has it while the agent is at work.
         """
         condition = NO_CONDITION if latest_run is None else ThreadCondition(latest_run=latest_run)
-        subscription = await self._service.admit(run_input, caller, size, condition)
+        try:
+            subscription = await self._service.admit(run_input, caller, size, condition)
+        except AppError as error:
+            is_busy = error.code is ErrorCode.THREAD_BUSY
+            raise validation_error(BUSY) if is_busy else with_field_names(error, FIELD_NAMES) from None
         try:
             await self._service.threads.put_notes(caller, run_input.thread_id, notes)
         finally:

@@ -20,7 +20,6 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocols.roboto.goals import DeclaredGoal, fail, goals_in, goals_of, last_turn
 from agui_container.protocols.roboto.messages import (
     ASSISTANT,
-    CONTEXT,
     GENERATING,
     TEXT,
     MessageRecord,
@@ -76,13 +75,10 @@ class Position(Struct, frozen=True):
 
     @property
     def token(self) -> str:
-        """The position as text."""
         return f"{self.count}.{self.chars}.{self.blocks}.{self.prefix}.{self.facts}"
 
 
 class SessionView(Struct, frozen=True):
-    """A session as one client sees it."""
-
     thread: ThreadRecord
     facts: Facts
     status: str
@@ -91,29 +87,18 @@ class SessionView(Struct, frozen=True):
     failures: Mapping[str, TurnFailure] = {}
 
     @classmethod
-    def of(
-        cls,
-        session: ThreadDelta,
-        messages: Sequence[Message],
-        open_ids: Collection[str] | None,
-        *,
-        knows_context: bool = False,
-    ) -> "SessionView":
+    def of(cls, session: ThreadDelta, messages: Sequence[Message], open_ids: Collection[str] | None) -> "SessionView":
         """Return the view of a thread. ``messages`` and ``open_ids`` are as in ``session_messages``."""
         thread, facts, goals = session.thread, Facts.of(session.notes), goals_in(session.notes)
         failures = {
             note.id: msgspec.json.decode(note.data, type=TurnFailure) for note in session.notes if note.kind == FAILURE
         }
         rows = session_messages(messages, facts, thread.created_at, open_ids, failures)
-        if not knows_context:
-            for row in rows:
-                row.content = [block for block in row.content if block["content_type"] != CONTEXT]
         status = ACTIVE if open_ids is not None else _status_at_rest(thread, facts, goals, messages)
         return cls(thread, facts, status, rows, goals, failures)
 
     @property
     def position(self) -> Position:
-        """The position after all messages."""
         last = self.messages[-1:]
         facts = [self.status, self.thread.title, self.goal_records, [row.status for row in last]]
         extent = _extent(last[0]) if last else (0, 0)
@@ -147,7 +132,6 @@ class SessionView(Struct, frozen=True):
         return replace(self, messages=messages, goals=goals, status=ACTIVE)
 
     def json(self, *, with_messages: bool = True) -> bytes:
-        """Return the session as JSON."""
         thread, facts = self.thread, self.facts
         shown = self if with_messages else replace(self, messages=())
         record: JSON = {

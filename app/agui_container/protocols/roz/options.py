@@ -24,8 +24,6 @@ def rule_for(rules: Sequence[PermissionRule], tool: str) -> PermissionRule:
 
 
 class RozOptions(msgspec.Struct, frozen=True):
-    """Settings that this protocol reads."""
-
     keepalive: float
     model: str
     models: tuple[str, ...]

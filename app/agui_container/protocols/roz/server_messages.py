@@ -7,7 +7,6 @@ events that have two.
 Rule: pure translation; the clock and the source of ids are parameters.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -80,19 +79,15 @@ def struct_of(value: Mapping[str, Any]) -> Struct:
 
 def arguments_of(text: str) -> Struct:
     """Raise ``ValueError`` if the text is no JSON object, or no client can read it as a ``Struct``."""
+    arguments: object = from_json(text or "{}", allow_inf_nan=False)
+    if not isinstance(arguments, dict):
+        raise ValueError("they must be a JSON object")  # noqa: TRY004 - the text has a wrong value
     try:
-        arguments: object = from_json(text or "{}")
-        if not isinstance(arguments, dict):
-            raise ValueError("they must be a JSON object")  # noqa: TRY004 - the text has a wrong value
-        json.dumps(arguments, allow_nan=False)
         struct = struct_of(arguments)
-        payload = pb.ToolCallRequestedPayload(parameters=struct)
-        envelope = pb.SessionEventEnvelope(tool_call_requested=payload)
+        envelope = pb.SessionEventEnvelope(tool_call_requested=pb.ToolCallRequestedPayload(parameters=struct))
         pb.SessionResponse.FromString(pb.SessionResponse(session_event=envelope).SerializeToString())
-    except DecodeError:
-        raise ValueError("they are nested too deeply") from None
-    except OverflowError:
-        raise ValueError("a number is too large") from None
+    except (DecodeError, OverflowError):
+        raise ValueError("they are nested too deeply, or a number is too large") from None
     return struct
 
 

@@ -15,8 +15,7 @@ from agui_container.ports.records import ThreadKey
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocols.conversation.following import ThreadRuns, pause
 from agui_container.protocols.gen import agent_pb2 as pb
-from agui_container.protocols.grpc.call import Call, CallAdmission, method
-from agui_container.protocols.grpc.messages import check_id
+from agui_container.protocols.grpc.call import Call, CallAdmission, check_id, method
 from agui_container.protocols.roz.options import RozOptions
 from agui_container.protocols.roz.server_messages import RozEncoder
 from agui_container.protocols.roz.session import Session, SessionCall
@@ -27,8 +26,6 @@ WatchCall = Call[pb.WatchTeamRequest, pb.TeamEvent]
 
 
 class RozService:
-    """``roz.v1.AgentService``."""
-
     def __init__(self, service: Engine, admission: CallAdmission, options: RozOptions) -> None:
         self._service = service
         self._admission = admission

@@ -7,7 +7,6 @@ conversation. An invalid request is answered by an error and does not affect the
 import asyncio
 import logging
 import time
-from collections import OrderedDict
 
 from agui_container.engine.engine import Engine
 from agui_container.log_values import format_fields
@@ -19,17 +18,18 @@ from agui_container.protocols.conversation.loop import ConversationLoop
 from agui_container.protocols.conversation.pending import Answer, PendingCalls, answers_call, call_id_of
 from agui_container.protocols.conversation.translator import Cancellation
 from agui_container.protocols.gen import agent_pb2 as pb
-from agui_container.protocols.grpc.call import Call
-from agui_container.protocols.grpc.messages import check_id
-from agui_container.protocols.roz.client_tools import ClientTools, ToolsByName, tools_by_name
+from agui_container.protocols.grpc.call import Call, check_id
 from agui_container.protocols.roz.options import RozOptions
 from agui_container.protocols.roz.run_inputs import (
+    ClientTools,
     OpenCallAnswer,
     QueuedMessage,
     RozTurn,
     SessionStart,
+    ToolsByName,
     read_message,
     read_start,
+    tools_by_name,
     turn_request,
 )
 from agui_container.protocols.roz.server_messages import RozEncoder, struct_of
@@ -47,9 +47,6 @@ REACT, OODA = "react", "ooda_re_act"
 """Modes that roz's page names. Agents that register no modes answer both in the same way."""
 MAX_WAITING = 16
 """Messages that may wait for their turn."""
-
-MAX_ANSWERS = 1_000
-"""Number of answers whose ids are stored for feedback."""
 
 IGNORED = ("webrtc_answer", "ice_candidate", "camera_request")
 
@@ -69,8 +66,8 @@ class Session:
         self._thread_id = ""
         self._tools = ClientTools(options.permissions)
         self._usage = pb.TokenUsage()
-        self._context = 0, 0
-        self._answers: OrderedDict[str, str] = OrderedDict()
+        self._answers: dict[str, str] = {}
+        """Ids of the answers, by the ids of their messages, for feedback."""
         self._waiting: list[QueuedMessage | OpenCallAnswer] = []
         self._refused: list[str] = []
         """Ids of refused messages whose turns are not completed yet."""
@@ -128,17 +125,11 @@ class Session:
 
     def _keepalive(self) -> pb.Keepalive:
         """Return the tokens of the session so far, and the budget of the model's context if there is one."""
-        usage, context = pb.TokenUsage(), self._context
-        usage.CopyFrom(self._usage)
-        if self._turn is not None:
-            _, translator = self._turn
-            add(usage, translator.usage)
-            context = translator.context or context
-        used, most = context
-        requested = self._start.request.max_context_tokens if self._start else 0
+        usages = [self._usage] if self._turn is None else [self._usage, self._turn[1].usage]
+        used = sum(usage.input_tokens + usage.output_tokens for usage in usages)
+        requested = self._start.context_tokens if self._start else 0
         budgets = [tokens for tokens in (requested, self._options.context_tokens) if tokens]
-        most = most or min(budgets, default=0)
-        return pb.Keepalive(tokens_used=used or usage.input_tokens + usage.output_tokens, tokens_max=most or None)
+        return pb.Keepalive(tokens_used=used, tokens_max=min(budgets, default=None))
 
     # --- turns ---
 
@@ -188,10 +179,7 @@ class Session:
     def _note_turn(self, message_id: str, translator: RozTranslator) -> None:
         if translator.last_message_id:
             self._answers[message_id] = translator.last_message_id
-            if len(self._answers) > MAX_ANSWERS:
-                self._answers.popitem(last=False)
         add(self._usage, translator.usage)
-        self._context = translator.context or self._context
 
     async def _refuse_message(self, message_id: str, error: AppError) -> None:
         """Refuse a message. Its turn is completed after the one that is being answered, so that no client hangs."""
@@ -256,9 +244,7 @@ class Session:
                 await self._cancel_session()
 
     async def _answer_calls(self, kind: str, request: pb.SessionRequest, size: int) -> None:
-        modifier = request.permission_decision.modifier
-        answers = await offload_if_large(modifier.ByteSize(), answers_of, request)
-        for answer in answers:
+        for answer in answers_of(request):
             if isinstance(answer, Cancellation):
                 await self._cancel_turn()
             elif self._turn is not None and isinstance(self._message, QueuedMessage):
@@ -286,24 +272,23 @@ class Session:
     async def _begin_session(self, start: pb.StartSession, size: int) -> None:
         self._check_start(start)
         model = start.model or self._options.model
-        if model == self._options.model:
-            start.ClearField("model")
         if start.camera_ids or start.enable_video:
             logger.info("roz cameras ignored %s", format_fields({"count": len(start.camera_ids)}))
-        translated = await offload_if_large(size, read_start, start)
+        chosen = "" if model == self._options.model else model
+        begun, tools = await offload_if_large(size, read_start, start, chosen, size)
         continued = self._call.metadata.get(THREAD_METADATA)
         thread_id = continued or self._service.new_id()
         check_id(THREAD_METADATA, thread_id)
-        if continued and translated.history:
+        if continued and begun.history:
             await self._check_history(thread_id)
-        self._tools.register("", translated.tools, "")
-        self._start = translated
+        self._tools.register("", tools, "")
+        self._start = begun
         self._thread_id = thread_id
         await self._call.send(self._wire.session_started(self._thread_id, model, self._options.permissions))
         if continued:
             await self._ask_open_calls()
-        if translated.history:
-            summary = struct_of({"messages": len(translated.history)})
+        if begun.history:
+            summary = struct_of({"messages": len(begun.history)})
             await self._call.send(self._wire.encode(pb.ResumeSummaryPayload(summary=summary)))
 
     async def _ask_open_calls(self) -> None:

@@ -17,8 +17,6 @@ MODE = "react"
 
 
 class TeamEvents:
-    """Events of the workers of one task."""
-
     def __init__(self, task_id: str, now: Callable[[], float]) -> None:
         self._task_id = task_id
         self._now = now

@@ -25,10 +25,9 @@ from agui_container.protocols.conversation.events import (
 from agui_container.protocols.conversation.pending import Answer, ClientToolCall, PendingCalls, call_id_of
 from agui_container.protocols.conversation.translator import Cancellation, Opening, Translator
 from agui_container.protocols.gen import agent_pb2 as pb
-from agui_container.protocols.roz.client_messages import parameters_of, permission_answer, tool_message
-from agui_container.protocols.roz.client_tools import TIMEOUT_MS, ToolsByName
+from agui_container.protocols.roz.client_messages import permission_answer, tool_message
 from agui_container.protocols.roz.options import PermissionRule, rule_for
-from agui_container.protocols.roz.run_inputs import RozTurn
+from agui_container.protocols.roz.run_inputs import TIMEOUT_MS, RozTurn, ToolsByName
 from agui_container.protocols.roz.server_messages import (
     APPROVED_ELSEWHERE,
     CANCELLED,
@@ -54,8 +53,6 @@ STOP_REASONS = {"length": "max_tokens", "filtered": "content_filter"}
 MAX_SUMMARY = 500
 """Number of characters of a result that are shown."""
 
-LOAD_SKILL = "load_skill"
-
 FIELD_NAMES = {
     "threadId": "agui-thread-id",
     "messages": "user_message.content",
@@ -71,8 +68,6 @@ FIELD_NAMES = {
 
 
 class RozTranslator(Translator[RozTurn, pb.SessionRequest, pb.SessionResponse]):
-    """Translates one turn."""
-
     field_names = FIELD_NAMES
 
     def __init__(
@@ -85,7 +80,6 @@ class RozTranslator(Translator[RozTurn, pb.SessionRequest, pb.SessionResponse]):
     ) -> None:
         self.usage = pb.TokenUsage()
         self.last_message_id = ""
-        self.context: tuple[int, int] | None = None
         self._wire = wire
         self._message_id = message_id
         self._tools = tools
@@ -96,8 +90,6 @@ class RozTranslator(Translator[RozTurn, pb.SessionRequest, pb.SessionResponse]):
         """True once the client has cancelled a turn that waited. The events that follow are not shown."""
         self._names: dict[str, str] = {}
         """Names of the calls that have no result yet, by call id. Another session may have begun some of them."""
-        self._skills: dict[str, list[str]] = {}
-        """Pieces of the arguments of calls that load a skill, by call id."""
         self._started: set[str] = set()
         """Ids of the server's calls that have started and not finished."""
         self._requested: set[str] = set()
@@ -136,10 +128,6 @@ class RozTranslator(Translator[RozTurn, pb.SessionRequest, pb.SessionResponse]):
                 return [*self._set_activity(THINKING), *self._wire.thinking(self._message_id, event["delta"])]
             case EventType.TOOL_CALL_START:
                 self._names[event["toolCallId"]] = event["toolCallName"]
-                if event["toolCallName"] == LOAD_SKILL:
-                    self._skills[event["toolCallId"]] = []
-            case EventType.TOOL_CALL_ARGS if event["toolCallId"] in self._skills:
-                self._skills[event["toolCallId"]].append(event["delta"])
             case EventType.TOOL_CALL_END:
                 return self._tool_call_ended(event["toolCallId"])
             case EventType.TOOL_CALL_RESULT:
@@ -309,12 +297,9 @@ class RozTranslator(Translator[RozTurn, pb.SessionRequest, pb.SessionResponse]):
 
     def _tool_finished(self, call_id: str, result: str) -> Responses:
         self._started.discard(call_id)
-        name, skill = self._names.pop(call_id, ""), self._skills.pop(call_id, None)
+        name = self._names.pop(call_id, "")
         finished = pb.ToolCallFinishedPayload(call_id=call_id, tool_name=name, result_summary=result[:MAX_SUMMARY])
         responses = self._wire.encode(finished)
-        if skill is not None:
-            loaded = pb.SkillLoadedPayload(name=str(parameters_of("".join(skill)).get("name", "")))
-            responses += self._wire.encode(loaded)
         is_calling = self._activity[0] == CALLING and (self._started or self._requested)
         return responses if is_calling else [*responses, *self._set_activity(THINKING)]
 
@@ -325,8 +310,6 @@ class RozTranslator(Translator[RozTurn, pb.SessionRequest, pb.SessionResponse]):
         match name:
             case "context.compacted":
                 return self._wire.compacted(details)
-            case "context.snapshot":
-                self.context = int(details.get("totalTokens", 0)), int(details.get("contextSize", 0))
             case "model.stopped":
                 self._stop_reason = STOP_REASONS.get(str(details.get("reason")), self._stop_reason)
         return []

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from agui_container.ports.bus import SILENCE, Bus
 from agui_container.ports.records import RunKey
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 
 KINDS = "memory, redis://HOST:PORT/NUMBER, rediss://USER:PASSWORD@HOST:PORT/NUMBER"
 

@@ -18,7 +18,7 @@ from redis.typing import EncodableT, FieldT
 
 from agui_container.ports.bus import SILENCE, BusUnavailable, skip_seen
 from agui_container.ports.records import RunKey
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 from agui_container.telemetry.instruments import BUS_DURATION, CallTimer
 
 TIMEOUT_SECONDS = 5.0

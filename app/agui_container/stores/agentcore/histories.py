@@ -72,12 +72,7 @@ class ThreadSync(Struct, eq=False):
 
 
 class ThreadHistories:
-    """Messages of threads, in memory and in the service.
-
-    Args:
-        memory: the store in memory.
-        service: AgentCore Memory.
-    """
+    """Messages of threads, in memory and in the service."""
 
     def __init__(self, memory: MemoryStore, service: MemoryService) -> None:
         self._memory = memory
@@ -170,15 +165,9 @@ class ThreadHistories:
             self._sync_of(key).add_warning(UNWRITTEN)
 
     async def write(self, key: ThreadKey, *, conversational: bool = True) -> None:
-        """Write the changes of a thread as one turn.
+        """Write the changes of a thread as one turn. Raises ``StoreUnavailable``; then the next call writes them.
 
-        Args:
-            key: the thread.
-            conversational: True if the new messages belong to this thread's own conversation, so that memory strategies
-                get them. False for the copies in a fork.
-
-        Raises:
-            StoreUnavailable: the changes may not be written. The next call writes them.
+        Memory strategies get new messages that are ``conversational``. The copies in a fork are not.
         """
         sync = self._sync_of(key)
         async with sync.lock:
@@ -209,7 +198,6 @@ class ThreadHistories:
     # --- state ---
 
     def warnings(self, key: ThreadKey) -> Sequence[StoreWarning]:
-        """Return the warnings of a thread since the last call."""
         sync = self._threads.get(key)
         if sync is None:
             return ()

@@ -88,12 +88,7 @@ logger = logging.getLogger(__name__)
 
 
 class MemoryService:
-    """One memory of the service.
-
-    Args:
-        memory_id: id or ARN of the memory.
-        call_seconds: limit of one call, in seconds.
-    """
+    """One memory of the service, by its id or ARN."""
 
     def __init__(self, memory_id: str, call_seconds: float = CALL_SECONDS) -> None:
         self._memory_id = memory_id
@@ -114,20 +109,12 @@ class MemoryService:
         return ThreadHistory(load_turns(events))
 
     async def write(self, thread: ThreadKey, turn: ThreadDelta, *, conversational: bool) -> None:
-        """Write the events of a turn, one after the other.
-
-        Raises:
-            StoreUnavailable: The turn is incomplete; repeating the call completes it.
-        """
+        """Write the events of a turn, in order. Raises ``StoreUnavailable``; a repeated call completes it."""
         for part in make_turn_parts(thread, turn, conversational=conversational):
             await self._create(thread, turn.thread.changed_at, part)
 
     async def remove(self, thread: ThreadKey) -> None:
-        """Delete all events of a thread.
-
-        Raises:
-            StoreUnavailable: The deletion is incomplete; repeat the call.
-        """
+        """Delete all events of a thread. Raises ``StoreUnavailable``; a repeated call completes it."""
         session = session_id(thread.thread_id)
         pages = [page async for page in self._events(thread.owner, session, payloads=False)]
         for event in (event for page in pages for event in page):
@@ -160,7 +147,6 @@ class MemoryService:
         return found[:MAX_SESSIONS]
 
     def close(self) -> None:
-        """Close the client's idle connections."""
         if self._boto_client is not None:
             self._boto_client.close()
 

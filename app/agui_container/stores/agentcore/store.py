@@ -27,7 +27,7 @@ from agui_container.ports.records import (
     ThreadRecord,
 )
 from agui_container.ports.store import PAGE, Delete, Fork, Merge, Rename, StoreUnavailable
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 from agui_container.stores.agentcore.histories import ThreadHistories
 from agui_container.stores.agentcore.service import CALL_SECONDS, MEMORY_ID, MemoryService
 from agui_container.stores.memory import MemoryStore
@@ -35,11 +35,6 @@ from agui_container.stores.memory import MemoryStore
 
 class AgentCoreStore:
     """A ``Store`` whose threads survive the process. Runs do not. An evicted thread is read again when it is needed.
-
-    Args:
-        memory_id: id or ARN of the memory.
-        call_seconds: limit of one call of the service, in seconds.
-        now: returns the time in Unix seconds.
 
     Raises:
         ValueError: ``memory_id`` is not the id or ARN of a memory.
@@ -62,7 +57,6 @@ class AgentCoreStore:
         self.run = memory.run
 
     def take_warnings(self, thread: ThreadKey) -> Sequence[StoreWarning]:
-        """Return failed reads and writes of a thread since the last call."""
         return self._histories.warnings(thread)
 
     async def open(self) -> None:
@@ -75,12 +69,10 @@ class AgentCoreStore:
     # --- runs ---
 
     async def enqueue(self, claim: Claim) -> RunRecord | None:
-        """Store a run that waits, after reading the history of its thread."""
         await self._histories.load_for_run(claim.key.thread)
         return await self._memory.enqueue(claim)
 
     async def begin(self, claim: Claim, merge: Merge) -> Begun | Exists | Busy:
-        """Begin a run after reading the history of its thread. A failed read becomes a warning."""
         await self._histories.load_for_run(claim.key.thread)
         answer = await self._memory.begin(claim, merge)
         return replace(answer, warnings=self.take_warnings(claim.key.thread)) if isinstance(answer, Begun) else answer
@@ -93,7 +85,6 @@ class AgentCoreStore:
             await self._service.add_tokens(run, ending, self._now())
 
     async def tokens(self, owner: str) -> DayTokens:
-        """Return the tokens that all processes have written."""
         now = self._now()
         return DayTokens(await self._service.tokens(owner, now), now)
 
@@ -102,7 +93,7 @@ class AgentCoreStore:
     async def thread(
         self, key: ThreadKey, since: str | None = None, *, messages: bool = True, notes: Sequence[str] = ()
     ) -> ThreadDelta | None:
-        """Return the changes of a thread. A thread that is not in memory is read first, also by all methods below."""
+        """Read a thread first that is not in memory, as all methods below do."""
         await self._histories.load_if_absent(key)
         return await self._memory.thread(key, since, messages=messages, notes=notes)
 
@@ -119,7 +110,6 @@ class AgentCoreStore:
         return await self._memory.threads(owner, limit=limit, page=page)
 
     async def edit(self, key: ThreadKey, edit: Rename | Fork | Delete) -> ThreadRecord | None:
-        """Change a thread and write that to the service."""
         await self._histories.load_if_absent(key)
         if isinstance(edit, Delete):
             return await self._histories.remove(key)
@@ -133,7 +123,6 @@ class AgentCoreStore:
     # --- notes ---
 
     async def notes(self, thread: ThreadKey, *kinds: str) -> Sequence[ThreadNote]:
-        """Return the notes of some kinds. A thread that is not in memory is read first."""
         await self._histories.load_if_absent(thread)
         return await self._memory.notes(thread, *kinds)
 

@@ -44,7 +44,7 @@ from agui_container.ports.store import (
     Merge,
     Rename,
 )
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 from agui_container.stores.memory.thread import MemoryThread
 from agui_container.stores.page_tokens import (
     make_last_token,
@@ -66,12 +66,7 @@ logger = logging.getLogger(__name__)
 
 
 class MemoryStore:
-    """A ``Store`` whose data ends with the process.
-
-    Args:
-        now: returns the time in Unix seconds.
-        max_threads, max_bytes: limits of the data.
-    """
+    """A ``Store`` whose data ends with the process."""
 
     writes_turns = False
 

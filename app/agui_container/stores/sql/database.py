@@ -71,12 +71,7 @@ T = TypeVar("T")
 
 
 class Database:
-    """A database and its transactions.
-
-    Args:
-        url: URL of SQLite or PostgreSQL.
-        timeout: limit of one read or write, in seconds. None is that of the kind of database.
-    """
+    """A database and its transactions. ``timeout`` is in seconds; None is that of the kind of database."""
 
     def __init__(self, url: URL, timeout: float | None = None) -> None:
         self.is_sqlite = url.get_backend_name() == "sqlite"
@@ -96,11 +91,7 @@ class Database:
         self._tasks = set[asyncio.Task[object]]()
 
     async def run_to_end(self, work: Coroutine[object, object, T]) -> T:
-        """Run ``work`` to its end, even if the caller is cancelled. Return its result or raise its error.
-
-        Raises:
-            StoreUnavailable: The timeout is over. The work still runs to its end.
-        """
+        """Run ``work`` to its end, even if the caller is cancelled. Raises ``StoreUnavailable`` after the timeout."""
         return await self.with_timeout(self.start_task(work))
 
     def start_task(self, work: Coroutine[object, object, T]) -> asyncio.Task[T]:

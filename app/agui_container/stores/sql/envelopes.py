@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agui_container.ports.records import RunKey, RunRecord
 from agui_container.ports.store import LeaseLost
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 from agui_container.stores.sql.database import Database, mark_retrieved
 from agui_container.stores.sql.rows import RUN_FACTS, run_record
 from agui_container.stores.sql.schema import ENVELOPES, RUNS, digest_of
@@ -60,13 +60,7 @@ class AppendBatcher:
         self._is_working = False
 
     async def put(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
-        """Append envelopes to a run, and wait until they are stored.
-
-        Raises:
-            LeaseLost: The run is not open or belongs to another replica.
-            ValueError: The envelopes leave a gap after the stored ones.
-            StoreUnavailable: The database failed or did not answer in time.
-        """
+        """Append envelopes to a run, and wait until they are stored. Raises as ``DurableStore.append``."""
         if not envelopes:
             return
         size = sum(len(envelope.data) for envelope in envelopes)

@@ -38,7 +38,6 @@ THREAD_FACTS = (
 
 
 def thread_record(row: Row[*tuple[object, ...]]) -> ThreadRecord:
-    """Return the record of a row with ``THREAD_FACTS``."""
     return ThreadRecord(
         ThreadKey(row.owner, row.thread_id),
         ThreadStatus(row.status) if row.active_run is None else ThreadStatus.AGENT_TURN,
@@ -55,7 +54,6 @@ def is_thread(key: ThreadKey) -> ColumnElement[bool]:
 
 
 def number_of(key: ThreadKey) -> ScalarSelect[int]:
-    """Return the subquery of a thread's number."""
     return select(THREADS.c.number).where(is_thread(key)).scalar_subquery()
 
 
@@ -82,7 +80,6 @@ IS_OPEN = RUNS.c.ended_at.is_(None)
 
 
 def run_record(row: Row[*tuple[object, ...]]) -> RunRecord:
-    """Return the record of a row with ``RUN_FACTS``."""
     return RunRecord(
         RunKey(row.owner, row.thread_id, row.run_id),
         row.replica,
@@ -119,7 +116,8 @@ async def apply_change(connection: AsyncConnection, thread: int, revision: int, 
     if change.messages:
         await _put(connection, thread, revision, change.messages)
     if change.order is not None and await _reorder(connection, thread, change.order):
-        await _set(connection, thread, order_revision=revision)
+        row = update(THREADS).where(THREADS.c.number == thread)
+        await connection.execute(row.values(order_revision=revision))
     if change.state is not None:
         differs = or_(THREADS.c.state.is_(None), THREADS.c.state != change.state)
         row = update(THREADS).where(THREADS.c.number == thread, differs)
@@ -129,10 +127,6 @@ async def apply_change(connection: AsyncConnection, thread: int, revision: int, 
     if change.title is not None:
         untitled = update(THREADS).where(THREADS.c.number == thread, THREADS.c.title.is_(None))
         await connection.execute(untitled.values(title=change.title))
-
-
-async def _set(connection: AsyncConnection, thread: int, **values: object) -> None:
-    await connection.execute(update(THREADS).where(THREADS.c.number == thread).values(values))
 
 
 async def _put(connection: AsyncConnection, thread: int, revision: int, messages: Sequence[StoredMessage]) -> None:

@@ -32,7 +32,7 @@ from agui_container.ports.records import (
     ThreadStatus,
 )
 from agui_container.ports.store import PAGE, READ_BYTES, READ_EVENTS, READER_SECONDS, LeaseLost, Merge, RunQuery
-from agui_container.protocol.wire.envelope import Envelope
+from agui_container.protocol.envelope import Envelope
 from agui_container.stores.page_tokens import make_page, parse_number
 from agui_container.stores.sql.database import Database, reads, writes
 from agui_container.stores.sql.envelopes import AppendBatcher, insert_envelopes, unpersisted
@@ -71,12 +71,7 @@ TYPES = {kind.value: kind for kind in EventType}
 
 
 class SqlRuns:
-    """Runs of a ``SqlStore``.
-
-    Args:
-        database: the database.
-        now: returns the time in Unix seconds, for a SQLite file. PostgreSQL has a clock of its own.
-    """
+    """Runs of a ``SqlStore``. ``now`` is the clock of a SQLite file, because PostgreSQL has one of its own."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
         self._database = database

@@ -27,11 +27,7 @@ LOCK = 0x61677569
 
 
 def upgrade(connection: Connection) -> None:
-    """Apply the missing steps. The connection must be in a transaction for writing.
-
-    Raises:
-        StoreUnavailable: A later version of this program has migrated the database.
-    """
+    """Apply the missing steps. Raises ``StoreUnavailable`` if a later version has migrated the database."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
     steps = ScriptDirectory(str(STEPS), version_locations=[str(STEPS)])
@@ -61,13 +57,7 @@ def count_missing_steps(connection: Connection) -> int:
 
 
 class SqlStore(SqlRuns, SqlThreads):
-    """A ``Store`` in SQLite or PostgreSQL.
-
-    Args:
-        url: URL of the database.
-        timeout: limit of one call, in seconds. None is that of the kind of database.
-        now: returns the time in Unix seconds, for a SQLite file. PostgreSQL has a clock of its own.
-    """
+    """A ``Store`` in SQLite or PostgreSQL. The arguments are those of ``Database`` and ``SqlRuns``."""
 
     writes_turns = False
 
@@ -76,11 +66,9 @@ class SqlStore(SqlRuns, SqlThreads):
 
     @property
     def database(self) -> Database:
-        """The database, which files may share."""
         return self._database
 
     async def open(self) -> None:
-        """Connect, and migrate an older database. Raises ``StoreUnavailable``."""
         try:
             async with self._database.migration_transaction() as connection:
                 await connection.run_sync(upgrade)
@@ -89,11 +77,7 @@ class SqlStore(SqlRuns, SqlThreads):
             raise
 
     async def count_missing_steps(self) -> int:
-        """Connect without a change of the schema. Return the number of steps that ``open`` would apply.
-
-        Raises:
-            StoreUnavailable: the database cannot be reached, or a later version of this program has migrated it.
-        """
+        """Return the number of steps that ``open`` would apply. Raises as ``open``."""
         async with self._database.read_transaction() as connection:
             return await connection.run_sync(count_missing_steps)
 

@@ -59,7 +59,6 @@ def result_for_app(result: Result) -> dict[str, object]:
 
 
 def show_app(uri: str, server: str, arguments: Mapping[str, object], result: CallToolResult, ctx: RunContext) -> None:
-    """Send the activity that shows the app of a call."""
     try:
         content = {
             "result": result_for_app(result),

@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import partial
 from inspect import Parameter, Signature
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from ag_ui.core import AgentCapabilities, Event, RunAgentInput
 from fastapi import Body, FastAPI, Header, Path, Query
@@ -17,7 +17,6 @@ from fastapi.responses import PlainTextResponse
 from fastapi.routing import APIRoute
 from fastapi.sse import EventSourceResponse
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 from starlette.routing import BaseRoute
 
 from agui_container.web.caller_middleware import AGENT
@@ -78,11 +77,8 @@ ANSWERS: Mapping[str, type[BaseModel]] = {
 """Models of the answers of thread routes, by the type of the command."""
 
 COMMANDS: Mapping[str, type[BaseModel]] = {
-    kind.model_fields["type"].default: kind
-    for kind in vars(commands).values()
-    if isinstance(kind, type) and issubclass(kind, BaseModel) and "type" in kind.model_fields
+    kind.model_fields["type"].default: kind for kind in get_args(commands.Command)
 }
-
 
 REFUSAL = {
     "description": "A refusal: one RUN_ERROR with the code of the error.",
@@ -168,14 +164,14 @@ def _thread_route(path: str, method: str, command: type[BaseModel], returns: obj
     summary, _, description = text.partition(". ")
     source: Any = Query if method == "GET" else partial(Body, embed=True)
     parameters = [
-        _parameter(alias, Annotated[(field.annotation, *field.metadata, source())], _default(field))
+        _parameter(
+            alias,
+            Annotated[(field.annotation, *field.metadata, source())],
+            Parameter.empty if field.is_required() else field.default,
+        )
         for alias, field in ((field.alias or name, field) for name, field in command.model_fields.items())
         if alias != "type" and f"{{{alias}}}" not in path and alias != "threadId"
     ]
     return _route(
         path, method, summary.removesuffix("."), *parameters, returns=returns, description=description, **options
     )
-
-
-def _default(field: FieldInfo) -> object:
-    return Parameter.empty if field.is_required() else field.default

@@ -22,9 +22,8 @@ from agui_client.errors import (
     UnsupportedError,
 )
 from agui_client.events import ToolCallEvent
-from agui_client.feedback import Feedback
 from agui_client.interrupts import DECLINE, Approval, Decision
-from agui_client.session import Session
+from agui_client.session import Feedback, Session
 from agui_client.session_options import LOCAL_URL, SessionOptions
 from agui_client.session_state import Outcome, SessionStatus
 from agui_client.sync_session import SyncSession

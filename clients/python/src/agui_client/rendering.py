@@ -18,7 +18,6 @@ def markdown(messages: Sequence[Message]) -> str:
 
 
 def as_html(messages: Sequence[Message], title: str | None, status: str) -> str:
-    """Return the conversation as a fragment of HTML."""
     heading = f"<b>{html.escape(title or 'Conversation')}</b> <small>{html.escape(status)}</small>"
     rows = "".join(
         f'<tr><th style="text-align:left;vertical-align:top">{html.escape(speaker)}</th>'

@@ -211,7 +211,6 @@ class RunReader:
                 return
 
     def _end_reading(self, when: float) -> None:
-        """Bound the wait for the end of a cancelled run."""
         self._must_end_by = when
         if self._limit is not None:
             self._limit.reschedule(when)

@@ -18,6 +18,8 @@ from ag_ui.core import (
     SystemMessage,
     ToolCallEndEvent,
 )
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
 
 from agui_client.backoff import Retry
 from agui_client.caller import Caller
@@ -25,7 +27,6 @@ from agui_client.client_tools import ClientToolResult
 from agui_client.content import uploaded
 from agui_client.errors import Declined, RunFailedError
 from agui_client.events import ToolCallEvent
-from agui_client.feedback import Feedback
 from agui_client.interrupts import Answerer, Approver, approval_of
 from agui_client.run_reader import RunReader
 from agui_client.server import Server
@@ -39,6 +40,20 @@ OnEvent = Callable[[BaseEvent], object]
 
 CLOSE_SECONDS = 2.0
 """Time that a new reading waits for the end of a reading that was left."""
+
+
+class Feedback(BaseModel):
+    """Stored feedback on an answer of the agent (a feature of AGUI Container). Times are Unix seconds."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+    thread_id: str
+    message_id: str
+    sentiment: FeedbackSentiment
+    categories: list[FeedbackCategory] = []
+    notes: str | None = None
+    created_at: float | None = None
+    changed_at: float | None = None
 
 
 class Session(SessionState):
@@ -284,7 +299,6 @@ class Session(SessionState):
             self._calls = None
 
     async def _ask(self, on_approval: Approver | None, on_interrupt: Answerer | None) -> None:
-        """Ask for answers to the interrupts, one after the other."""
         for interrupt in [*self.interrupts]:
             approval = approval_of(interrupt, self._call(interrupt.tool_call_id or ""))
             try:
@@ -366,7 +380,6 @@ class Session(SessionState):
 
 
 async def _result_of(value: object) -> object:
-    """Return the result of a handler, which may be ``async``."""
     return await value if inspect.isawaitable(value) else value
 
 

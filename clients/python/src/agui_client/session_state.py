@@ -344,7 +344,6 @@ class SessionState:
         return list(unanswered_in_last_turn(self.messages))
 
     def _call(self, call_id: str) -> ToolCall | None:
-        """Return the last call with this id, or None if there is none."""
         calls = (call for message in reversed(self.messages) for call in calls_of(message))
         return next((call for call in calls if call.id == call_id), None)
 

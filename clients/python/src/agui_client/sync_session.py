@@ -112,7 +112,6 @@ def _blocking(
 def _chained(
     method: Callable[Concatenate[Session, P], Coroutine[object, object, Session]],
 ) -> Callable[Concatenate["SyncSession", P], "SyncSession"]:
-    """The same for a method that returns its session."""
     blocking = _blocking(method)
 
     @wraps(method)
@@ -124,8 +123,6 @@ def _chained(
 
 
 def _made(make: Callable[P, Session | Coroutine[object, object, Session]]) -> Callable[P, "SyncSession"]:
-    """The synchronous face of a function that makes a session."""
-
     @wraps(make)
     def call(*args: P.args, **kwargs: P.kwargs) -> "SyncSession":
         made = make(*args, **kwargs)

@@ -107,7 +107,6 @@ def refused_response(status: int, body: bytes) -> ConnectionDropped | RunRefused
 
 
 def events_in(body: bytes) -> Iterator[ServerSentEvent]:
-    """Return the Server-Sent Events of a text that has arrived."""
     response = httpx.Response(200, headers={"Content-Type": EVENT_STREAM}, content=body)
     return (event for event in EventSource(response).iter_sse() if event.data)
 

@@ -1,8 +1,8 @@
 """JSON Patch (RFC 6902) on a JSON document, by the package ``jsonpatch``.
 
 Rule: a patch applies completely or not at all. A patch without ``copy`` and ``move`` is applied in place, so its cost
-depends on the patch and not on the size of the document; so is a single ``move``. Any other patch is applied to a copy
-of the document, one operation after the other, because the depth and size of what an operation adds is checked first.
+depends on the patch and not on the size of the document. Any other patch is applied to a copy of the document, one
+operation after the other, because the depth and size of what an operation adds is checked first.
 
 Sources: RFC 6901, RFC 6902; AG-UI spec 1.1, basic/patterns/snapshots#deltas.
 """
@@ -52,11 +52,11 @@ def apply_patch(document: Json, event: StateDeltaEvent) -> Json:
         ValueError: a value is not JSON.
     """
     operations = [_plain(operation) for operation in event.delta]
-    if not _can_apply_in_place(operations):
+    if any(operation["op"] in MOVING for operation in operations):
         return _apply_to_copy(document, operations)
     try:
         for number, operation in enumerate(operations, 1):
-            _check_depth(number, operation, _added_value(operation, document))
+            _check_depth(number, operation, operation.get("value"))
         return JsonPatch(map(_with_copied_value, operations)).apply(document, in_place=True, atomic=True)
     except (JsonPatchException, JsonPointerException):
         return _apply_to_copy(document, operations)  # names the operation that does not apply
@@ -90,12 +90,6 @@ def _with_copied_value(operation: Operation) -> Operation:
     """Return an operation whose value is not copied once more."""
     is_inserted = operation["op"] in ("add", "replace") and type(operation["value"]) not in SCALARS
     return {**operation, "value": _Copied(operation["value"])} if is_inserted else operation
-
-
-def _can_apply_in_place(operations: Sequence[Operation]) -> bool:
-    """Return True if the values that the operations add are known before the first one is applied."""
-    names = [operation["op"] for operation in operations]
-    return names == ["move"] or not MOVING & {*names}
 
 
 def _added_value(operation: Operation, document: Json) -> Json:

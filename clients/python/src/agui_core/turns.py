@@ -65,7 +65,6 @@ def index_calls(messages: Iterable[Message]) -> list[Sequence[IndexedCall]]:
 
 
 def latest_calls(messages: Sequence[Message]) -> dict[str, IndexedCall]:
-    """Return the last call of each id."""
     index = zip(messages, index_calls(messages), strict=True)
     calls = {each.call.id: each for message, calls in index if isinstance(message, AssistantMessage) for each in calls}
     return {id_: calls[list(repeated_ids(id_, calls))[-1]] for id_ in calls}
@@ -152,7 +151,6 @@ def unanswered_in_last_turn(messages: Sequence[Message]) -> Sequence[ToolCall]:
 
 
 def last_turn(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the messages after the user's last one."""
     return _after_last(messages, lambda message: isinstance(message, UserMessage))
 
 

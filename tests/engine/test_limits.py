@@ -2,9 +2,8 @@
 
 import pytest
 
-from agui_container.engine.quota import Quota
+from agui_container.engine.limits import CapacityLimits, IdentityLimits, Quota
 from agui_container.protocol.errors import AppError
-from agui_container.run.policy import CapacityLimits, IdentityLimits
 from tests.engine.doubles import FakeClock
 
 

@@ -1,10 +1,11 @@
-"""Limits of runs: open ones of the process, open ones and those of a minute of each identity, and a principal's tokens.
+"""The operator's policy for runs, and its limits: open runs, runs of a minute, bytes of events and a day's tokens.
+
+Rule: settings are parsed to frozen data; the engine does not read settings. A caller may choose within the policy and
+never gets more than the operator allows.
 
 Rule: an identity is the principal of a verified token, or the session where ``AGUI_LIMIT_BY=session`` says that a
 gateway sets it. Without either there is the limit of the process alone. Requests, connections and rates by network
-address are the concern of a proxy (docs/operations.md).
-
-Rule: a refusal is one error, one log line and one metric.
+address are the concern of a proxy (docs/operations.md). A refusal is one error, one log line and one metric.
 """
 
 import math
@@ -13,13 +14,99 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
+from typing import Annotated
 
-from agui_container.ports import Clock
+from msgspec import Meta, Struct, field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from agui_container.ports import Clock, RunLimits
 from agui_container.ports.records import DayTokens
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.parser import read_forwarded_prop
 from agui_container.run.event_log import LogMemory
-from agui_container.run.policy import CapacityLimits, IdentityLimits
+from agui_container.run.policy import OnBusy
 from agui_container.telemetry.instruments import RefusalLog
+
+
+class OnDisconnect(Struct, frozen=True):
+    """Treatment of a run without readers. It is cancelled after ``grace`` seconds: 0 is at once, None never."""
+
+    grace: float | None
+
+
+OPEN_RUNS = 2_000
+"""Most open runs of a process, and of an identity."""
+
+
+class CapacityLimits(Struct, frozen=True):
+    """Limits of one process. A limit ends or refuses a run with a clear error, or removes ended runs from memory."""
+
+    run_bytes: int = 128_000_000
+    all_bytes: int = 1_000_000_000
+    open_runs: int = OPEN_RUNS
+    queued_runs: int = 16
+    kept_runs: int = 1_000
+    kept_bytes: int = 32_000_000
+
+
+class IdentityLimits(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Limits of one identity, by their names in ``AGUI_CALLER_LIMITS``. The defaults are half of the process's limits.
+
+    Attributes:
+        runs: open runs.
+        runs_per_minute: runs that begin in a minute. There is no such limit of the process.
+    """
+
+    runs: Annotated[int, Meta(ge=1, le=OPEN_RUNS)] = 1_000
+    runs_per_minute: Annotated[int, Meta(ge=1, le=1_000_000_000)] = 6_000
+
+
+PositiveInt = Annotated[int, Field(ge=1, strict=True)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
+
+
+class RequestedLimits(BaseModel):
+    """``forwardedProps.budget`` of a request."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    steps: PositiveInt | None = None
+    tokens: PositiveInt | None = None
+    seconds: Seconds | None = None
+    context_tokens: Annotated[PositiveInt | None, Field(alias="contextTokens")] = None
+
+    @property
+    def as_limits(self) -> RunLimits:
+        return RunLimits(self.steps, self.tokens, self.seconds or math.inf, self.context_tokens)
+
+
+REQUESTED_LIMITS = TypeAdapter(RequestedLimits)
+
+
+class Policy(Struct, frozen=True):
+    """The operator's policy."""
+
+    on_busy: OnBusy = OnBusy.REJECT
+    on_disconnect: OnDisconnect = field(default_factory=lambda: OnDisconnect(30.0))
+    run_timeout: float = 3300.0
+    limits: CapacityLimits = field(default_factory=CapacityLimits)
+    identity_limits: IdentityLimits = field(default_factory=IdentityLimits)
+
+    def run_limits(self, props: object) -> RunLimits:
+        """Return ``forwardedProps.budget``, within ``run_timeout``. Raises ``AppError`` VALIDATION_ERROR."""
+        requested = read_forwarded_prop(props, "budget", REQUESTED_LIMITS)
+        limits = RunLimits(seconds=self.run_timeout)
+        return limits.capped_by(requested.as_limits) if requested else limits
+
+    def busy_choice(self, props: object) -> OnBusy:
+        """Return ``forwardedProps.onBusy``, or ``on_busy`` without one. Raises ``AppError`` VALIDATION_ERROR."""
+        choice = props.get("onBusy") if isinstance(props, dict) else None
+        if choice is None:
+            return self.on_busy
+        if choice not in tuple(OnBusy):
+            raise AppError(ErrorCode.VALIDATION_ERROR, f"forwardedProps.onBusy: must be one of {', '.join(OnBusy)}.")
+        return OnBusy(choice)
+
 
 MINUTE = 60.0
 

@@ -1,1 +1,0 @@
-"""Wire formats of events: envelopes, SSE, WebSocket frames."""
