@@ -31,7 +31,7 @@ def test_a_change_of_an_agent_is_served_on_the_same_port_and_the_thread_is_kept(
             lines = run.iter_lines()
             next(line for line in lines if '"delta":"waits"' in line)
             (tmp_path / "app.py").write_text(AGENT.format(text="at last"))
-            assert '"message":"restarted: app.py changed"' in "".join(lines)
+            assert '"code":"SHUTTING_DOWN"' in "".join(lines)
         server.wait_for_port(starts=3)
     assert server.ports == [server.port] * 3
     assert (tmp_path / ".agui" / ".gitignore").read_text() == "*\n"

@@ -14,7 +14,6 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from agui_container.aws.deploy.wheels import Wheel
-from agui_container.cli import init
 from agui_container.cli.command_line import main
 from agui_container.cli.init import CREWAI_REFUSED, FRAMEWORKS
 from tests.agents.frameworks import table
@@ -27,6 +26,8 @@ PROJECT = {
     *(".dockerignore", ".gitignore", "Dockerfile", "README.md", "agent.py", "agui.schema.json", "agui.toml"),
     *("requirements.txt", "test_agent.py", "wheels"),
 }
+pytestmark = pytest.mark.usefixtures("stand_in_wheels")
+
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:langsmith_plugin")
 OTHERS = [pytest.param(name, marks=pytest.mark.packages) for name in FRAMEWORKS if name != "plain"]
 each_framework = pytest.mark.parametrize("framework", ["plain", *OTHERS])
@@ -52,16 +53,6 @@ def model(models: Mapping[str, str], framework: str, tmp_path: Path) -> Mapping[
     """The variables that name the scripted model, for projects without a stand-in, and those of the framework's row."""
     row = next((row for row in table.ROWS if row.name == framework.replace("-", "_")), None)
     return {**models, "CLAUDE_CONFIG_DIR": str(tmp_path / "sessions"), **(row.variables if row else {})}
-
-
-@pytest.fixture
-def stand_in_wheels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Empty wheels, because a checkout takes long to build real ones."""
-
-    def find_wheel(package: str) -> Wheel:
-        return Wheel(f"wheels/{package.replace('-', '_')}-0.1.0-py3-none-any.whl", b"")
-
-    monkeypatch.setattr(init, "find_wheel", find_wheel)
 
 
 def make(folder: Path, *options: str) -> Path:
@@ -105,7 +96,6 @@ def test_a_new_project_is_served_and_asks_before_its_tool_runs(
     assert "Done: hello" not in answer
 
 
-@pytest.mark.usefixtures("stand_in_wheels")
 @each_text
 def test_a_project_has_all_that_it_needs(framework: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = make(tmp_path / "my agent", "--framework", framework)
@@ -140,8 +130,13 @@ def test_a_project_has_all_that_it_needs(framework: str, tmp_path: Path, capsys:
 @pytest.mark.processes
 @each_whole_framework
 def test_a_project_brings_its_framework_and_is_installed_without_an_index_of_our_packages(
-    framework: str, tmp_path: Path
+    framework: str, wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def find_wheel(package: str) -> Wheel:
+        [built] = wheels.glob(f"{package.replace('-', '_')}-*.whl")
+        return Wheel(f"wheels/{built.name}", built.read_bytes())
+
+    monkeypatch.setattr("agui_container.cli.init.find_wheel", find_wheel)
     folder = make(tmp_path / "my-agent", "--framework", framework)
     pip = ("-m", "pip", "--python", str(python_of(framework)), "--disable-pip-version-check", "install", "--dry-run")
     printed = run(Path(sys.executable), folder, *pip, "--no-index", "-r", "requirements.txt")
@@ -151,7 +146,6 @@ def test_a_project_brings_its_framework_and_is_installed_without_an_index_of_our
         assert re.search(rf"already satisfied: \S*{package.replace('-', '.*')}", printed)
 
 
-@pytest.mark.usefixtures("stand_in_wheels")
 @pytest.mark.parametrize("framework", [name for name, kind in FRAMEWORKS.items() if "_API_KEY" in kind.model])
 def test_the_example_of_a_framework_is_the_agent_of_a_new_project(framework: str, tmp_path: Path) -> None:
     made = make(tmp_path / "my-agent", "--framework", framework) / "agent.py"
@@ -175,7 +169,6 @@ def test_a_folder_with_files_is_left_alone(tmp_path: Path, capsys: pytest.Captur
     assert capsys.readouterr().err == f"cannot write {tmp_path}/mine: File exists\n"
 
 
-@pytest.mark.usefixtures("stand_in_wheels")
 def test_the_current_folder_may_be_named_and_odd_names_break_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

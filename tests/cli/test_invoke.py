@@ -75,7 +75,6 @@ def test_ctrl_c_cancels_the_run(scripted: ServerProcess, tmp_path: Path) -> None
         (["broken:agent", "hello"], 'broken.py", line 1\n    agent = (\n'),
         (["localhost:1"], "give a text, or write it to the standard input"),
         (["localhost:1", "hello", "--file", "nothing.png"], "nothing.png"),
-        (["localhost:1", "calculate 6*7", "--approve", "ask"], "--approve ask needs a terminal"),
     ],
 )
 def test_a_wrong_command_line_is_explained(
@@ -115,28 +114,3 @@ def test_approvals_are_given_denied_or_left(
     option = ["--approve", how] if how else []
     assert main(["invoke", assistant.invocations, "calculate 6*7", *option]) == status
     assert said in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("key", "status", "said"),
-    [
-        ("y", 0, "\nThe result of calculate is 42.\n"),
-        ("n|no sums\r", 0, "no sums"),
-        ("\x04", INTERRUPTED, ""),
-        ("\x03", CANCELLED, ""),
-    ],
-    ids=["allow", "deny", "end", "ctrl-c"],
-)
-def test_approvals_are_asked_for_in_a_terminal(
-    assistant: ServerProcess, tmp_path: Path, key: str, status: int, said: str
-) -> None:
-    arguments = ("invoke", assistant.invocations, "calculate 6*7", "--approve", "ask")
-    with open_terminal(*arguments, home=tmp_path, columns=200) as terminal:
-        terminal.wait_for('"expression": "6*7"', "Allow calculate? [y] allow  [n] deny")
-        key, _, reason = key.partition("|")
-        terminal.send(key)
-        if reason:
-            terminal.wait_for("Reason for the model")
-            terminal.send(reason)
-        assert terminal.wait_for_end() == status
-        assert said in terminal.text

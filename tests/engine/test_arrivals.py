@@ -3,10 +3,10 @@
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
-from ag_ui.core import Message, RunAgentInput
+from ag_ui.core import RunAgentInput
 
 from agui_container.engine import admission as admission_module
 from agui_container.engine.inputs import fingerprint_of
@@ -36,16 +36,16 @@ class CountingAgent:
 class Gate:
     """Holds admissions of large inputs, which compute a fingerprint in a thread, until ``open``."""
 
-    def __init__(self, compute: Callable[[Sequence[Message]], bytes]) -> None:
+    def __init__(self, compute: Callable[[RunAgentInput], bytes]) -> None:
         self._compute = compute
         self._is_open = threading.Event()
         self.open = self._is_open.set
         self.waiting = 0
 
-    def fingerprint_of(self, messages: Sequence[Message]) -> bytes:
+    def fingerprint_of(self, run_input: RunAgentInput) -> bytes:
         self.waiting += 1
         self._is_open.wait()
-        return self._compute(messages)
+        return self._compute(run_input)
 
 
 @pytest.fixture

@@ -65,10 +65,12 @@ async def test_an_answer_to_the_next_question_may_come_under_the_ids_of_the_run_
     await drain_services(*services)
 
 
-async def test_a_retry_of_a_run_that_others_have_followed_is_no_answer_to_what_they_ask() -> None:
+async def test_the_same_answers_are_a_retry_of_a_run_and_others_a_run_of_their_own() -> None:
     service = await Replicas().start(InterruptingAgent("i"))
     told = await run_and_store(service, answer("h", run="r0"))
     await run_and_store(service, asking())
     assert await run_and_store(service, answer("h", run="r0")) == told
-    assert await run_and_store(service, answer("i", run="r0")) == told
+    others = await run_and_store(service, answer("i", run="r0"))
+    assert others[0].run_id.startswith("r0.")
+    assert await run_and_store(service, answer("i", run="r0")) == others
     await drain_services(service)

@@ -7,10 +7,9 @@ Rules:
 - A server that could not start is started again after the next change. Meanwhile the page shows why.
 - Threads are in the database of the project, unless a setting names a store, so they survive a restart.
 - Without a setting, only programs of this machine can connect.
-- Clients and the chat page get tracebacks of the agent. A run that a restart ends says which files have changed.
+- Clients and the chat page get tracebacks of the agent.
 """
 
-import ctypes
 import multiprocessing
 import signal
 import socket
@@ -21,7 +20,6 @@ from collections.abc import Callable
 from functools import partial
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Protocol
 
 import click
 from starlette.requests import Request
@@ -35,16 +33,13 @@ from agui_container.cli.local_server import listen, local_app, local_server, ref
 from agui_container.cli.options import agent_argument, config_option, host_option, port_option
 from agui_container.cli.project import load_error_text, project_store, with_traceback
 from agui_container.cli.serve import make_current_folder_importable
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import ErrorCode
 from agui_container.server.run import page_host, run_server
 from agui_container.settings import Settings, SettingsError
 from agui_container.settings_sources import CONFIG_FILE, load_with_origins
 
 REFRESH = {"Refresh": "2"}
 """Lets a browser ask again, until the agent can be loaded."""
-
-CHANGED_BYTES = 1_000
-"""Bytes of the names of changed files that a server can read."""
 
 
 @click.command()
@@ -76,29 +71,19 @@ def dev(agent: str | None, host: str | None, port: int | None, config: Path | No
     return 0
 
 
-class Changed(Protocol):
-    """Memory that the watching process shares with the server: names of the files for which it restarts, or nothing."""
-
-    value: bytes
-
-
 def serve_and_restart(serve: Callable[..., None], files: PythonFilter) -> None:
     """Serve until SIGTERM or SIGINT, and start again after changes. Raises ``CommandFailed`` if nothing can watch."""
     spawn, stopped = multiprocessing.get_context("spawn"), threading.Event()
-    changed: Changed = spawn.RawArray(ctypes.c_char, CHANGED_BYTES)
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
 
     def start() -> SpawnProcess:
-        changed.value = b""
-        process = spawn.Process(target=serve, kwargs={"changed": changed})
+        process = spawn.Process(target=serve)
         process.start()
         return process
 
     process = start()
     try:
-        for changes in watch(Path.cwd(), watch_filter=files, stop_event=stopped, raise_interrupt=False):
-            names = ", ".join(sorted({Path(path).name for _, path in changes}))
-            changed.value = names.encode(errors="replace")[:CHANGED_BYTES]
+        for _ in watch(Path.cwd(), watch_filter=files, stop_event=stopped, raise_interrupt=False):
             end(process)
             process = start()
     except OSError as error:  # usually the limit of inotify
@@ -145,7 +130,6 @@ def serve_child(
     *,
     host: str,
     store: str | None,
-    changed: Changed,
     sockets: list[socket.socket],
 ) -> None:
     """Serve in a child process until the next change."""
@@ -154,19 +138,11 @@ def serve_child(
         config=config,
         sockets=sockets,
         on_load_error=partial(show_load_error, sockets=sockets),
-        describe_failure=partial(describe_dev_failure, changed),
+        describe_failure=with_traceback,
         host=host,
         store=store,
     )
     sys.exit(status)
-
-
-def describe_dev_failure(changed: Changed, error: BaseException) -> AppError:
-    """Return what clients read of an exception of the agent, with its traceback, or of a restart."""
-    described = with_traceback(error)
-    if described.code is ErrorCode.SHUTTING_DOWN and changed.value:
-        return AppError(described.code, f"restarted: {changed.value.decode(errors='replace')} changed")
-    return described
 
 
 def show_load_error(error: Exception, *, sockets: list[socket.socket]) -> None:

@@ -8,7 +8,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout, suppress
+from contextlib import redirect_stdout
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
@@ -16,8 +16,6 @@ from typing import IO, TextIO
 
 import click
 from ag_ui.core import BaseEvent, RawEvent, TextMessageContentEvent, TextMessageEndEvent, ToolCallResultEvent
-from prompt_toolkit.output import create_output
-from rich.console import Console
 
 from agui_client import (
     AgentClientError,
@@ -36,9 +34,6 @@ from agui_client import (
 from agui_container.cli.failure import error_text, without_controls
 from agui_container.cli.signals import ctrl_c_calls, run_command
 from agui_container.cli.target import ServerOptions, retry_and_show, server_options
-from agui_container.cli.terminal import questions
-from agui_container.cli.terminal.asker import Asker
-from agui_container.cli.terminal.screen import Screen
 from agui_core.plaintext import text_of
 
 
@@ -76,8 +71,8 @@ EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option(
     "--approve",
-    type=click.Choice(["all", "none", "ask"]),
-    help="Allow calls that wait for an approval, deny them, or ask. Otherwise the run ends as interrupted.",
+    type=click.Choice(["all", "none"]),
+    help="Allow calls that wait for an approval, or deny them. Otherwise the run ends as interrupted.",
 )
 @server_options
 def invoke(
@@ -94,8 +89,6 @@ def invoke(
 
     The text is read from the standard input if that is no terminal. With TEXT, the input follows it.
     """
-    if approve == "ask" and not sys.stdin.isatty():
-        raise click.UsageError("--approve ask needs a terminal; give --approve all or none")
 
     async def run() -> int:
         message = user_message(whole_text(text), files)
@@ -117,8 +110,6 @@ async def answer(session: Session, show: Callable[[BaseEvent], None], approve: s
     try:
         with ctrl_c_calls(lambda: cancels.append(asyncio.create_task(session.cancel()))):
             await session.run(on_event=show, on_approval=partial(decide, how=approve))
-    except KeyboardInterrupt:  # at the question about a call, which waits
-        return ExitStatus.CANCELLED
     except AgentClientError as error:
         click.echo(error_text(error), err=True)
         if isinstance(error, RunRefusedError | ConnectionLostError | CredentialsError | UnsupportedError):
@@ -140,13 +131,8 @@ def status_of(session: Session) -> int:
     return ExitStatus.INTERRUPTED if session.interrupts or session.pending_calls else ExitStatus.SUCCESS
 
 
-async def decide(approval: Approval, how: str | None) -> Decision | None:
-    """Decide about a call as ``--approve`` says. None leaves it waiting, as the end of the input does."""
-    if how == "ask":
-        asker = Asker(output=create_output(sys.stderr))
-        asker.discard_typed_keys()
-        with suppress(EOFError):
-            return await questions.decide(approval, asker, Screen(Console(stderr=True)))
+def decide(approval: Approval, how: str | None) -> Decision | None:
+    """Decide about a call as ``--approve`` says. None leaves it waiting."""
     return {"all": approval.approve(), "none": approval.deny()}.get(how or "")
 
 

@@ -5,8 +5,7 @@ import logging
 import shlex
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,7 +19,7 @@ from agui_container.aws.platform.check import DEFAULT_PROMPT, check_container
 from agui_container.aws.platform.containers import ContainerFactory, ProcessContainer
 from agui_container.aws.platform.headers import check_allowlist
 from agui_container.aws.platform.options import PlatformLimits, PlatformOptions
-from agui_container.aws.platform.rules import REPORTS
+from agui_container.aws.platform.rules import report
 from agui_container.cli.failure import CommandFailed
 from agui_container.cli.local_server import listen
 from agui_container.cli.options import agent_argument
@@ -62,11 +61,25 @@ class ContainerTarget(NamedTuple):
     make_container: ContainerFactory
 
 
+def parse_environment(_: click.Context, __: click.Parameter, entries: Sequence[str]) -> Mapping[str, str]:
+    pairs = [entry.partition("=") for entry in entries]
+    for name, equals, _value in pairs:
+        if not (name and equals):
+            raise click.BadParameter(f"{name!r} must be NAME=VALUE")
+    return {name: value for name, _equals, value in pairs}
+
+
 def container_options(command: Callable[..., int]) -> Callable[..., int]:
     options = (
         agent_argument,
         click.option("--command", help="A command that starts a container. It gets PORT, AGUI_PORT and {port}."),
-        click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable of the container."),
+        click.option(
+            "--env",
+            multiple=True,
+            metavar="NAME=VALUE",
+            callback=parse_environment,
+            help="A variable of the container.",
+        ),
         click.option("--path", default="/invocations", show_default=True, help="protocolConfiguration.path"),
     )
     for option in reversed(options):
@@ -93,7 +106,7 @@ def platform(
     agent: str | None,
     command: str | None,
     *,
-    env: tuple[str, ...],
+    env: Mapping[str, str],
     path: str,
     host: str,
     port: int,
@@ -112,8 +125,10 @@ def platform(
         raise click.BadParameter("must not be less than --idle-timeout", param_hint="--max-lifetime")
     target, authorizer = make_target(agent, command, env=env), make_authorizer(auth)
     tokens = ("Authorization",) if authorizer.forwards_token else ()
-    with naming("--allow-header"):
+    try:
         allowed = check_allowlist((*tokens, *allow_header))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--allow-header") from None
     options = PlatformOptions(
         target.make_container,
         authorizer,
@@ -129,24 +144,20 @@ def platform(
 @click.command()
 @container_options
 @click.option("--prompt", help="The message of each run, best one that takes a second.  [default: hello]")
-@click.option(
-    "--form", type=click.Choice(list(REPORTS)), default="words", show_default=True, help="Form of the report."
-)
 def check(
     agent: str | None,
     command: str | None,
     *,
-    env: tuple[str, ...],
+    env: Mapping[str, str],
     path: str,
     prompt: str | None,
-    form: str,
 ) -> int:
     """Report which rules of AgentCore's AG-UI contract a container keeps. The status is 1 if one is broken."""
     log_decisions()
     target = make_target(agent, command, env=env)
     prompt = prompt or (DEFAULT_PROMPT if agent or command else own_prompt())
     findings = asyncio.run(check_container(target.make_container, path=path, prompt=prompt))
-    click.echo(REPORTS[form](findings, target.name))
+    click.echo(report(findings, target.name))
     return 1 if findings.broken() else 0
 
 
@@ -184,25 +195,14 @@ def log_decisions() -> None:
 # --- from options to parts --------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def naming(option: str) -> Iterator[None]:
-    """Name the option whose value cannot be used. Raises ``BadParameter`` for ``ValueError``."""
-    try:
-        yield
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint=option) from None
-
-
-def make_target(agent: str | None, command: str | None, *, env: Sequence[str]) -> ContainerTarget:
+def make_target(agent: str | None, command: str | None, *, env: Mapping[str, str]) -> ContainerTarget:
     if agent and command:
         raise click.UsageError("Name one of MODULE:ATTRIBUTE and --command.")
-    with naming("--env"):
-        environment = parse_environment(env)
     if command:
         words = shlex.split(command)
-        return ContainerTarget(command, lambda: ProcessContainer(words, environment))
+        return ContainerTarget(command, lambda: ProcessContainer(words, env))
     words = [sys.executable, "-m", "agui_container", "serve", *([agent] if agent else [])]
-    own = {**IMAGE_ENVIRONMENT, **environment}
+    own = {**IMAGE_ENVIRONMENT, **env}
     return ContainerTarget(agent or "agui serve", lambda: ProcessContainer(words, own))
 
 
@@ -221,11 +221,3 @@ def make_authorizer(auth: str) -> inbound.InboundAuthorizer:
         return inbound.SigV4Authorizer(credentials.access_key, credentials.secret_key)
     logger.info("no AWS credentials in the environment: sign with the access key %r and the secret key %r", *LOCAL_KEY)
     return inbound.SigV4Authorizer(*LOCAL_KEY)
-
-
-def parse_environment(entries: Sequence[str]) -> Mapping[str, str]:
-    pairs = [entry.partition("=") for entry in entries]
-    for name, equals, _ in pairs:
-        if not (name and equals):
-            raise ValueError(f"{name!r} must be NAME=VALUE")
-    return {name: value for name, _, value in pairs}

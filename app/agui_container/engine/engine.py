@@ -160,7 +160,7 @@ class Engine:
                 subscription.close()
                 subscription = self.readers.open(other, 0)
             if known is not None and subscription.run is known:
-                fingerprint = await offload_if_large(size, fingerprint_of, run_input.messages)
+                fingerprint = await offload_if_large(size, fingerprint_of, run_input)
                 check_same_messages(fingerprint, known.fingerprint)
         except BaseException:
             subscription.close()

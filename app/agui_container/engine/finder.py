@@ -3,11 +3,11 @@
 Rule: callers find their own runs only. A run of this process takes precedence over its stored record, which may be old.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 
-from ag_ui.core import Interrupt, RunAgentInput
+from ag_ui.core import Interrupt
+from pydantic_core import from_json
 
-from agui_container.engine.inputs import interrupts_of, is_answer, is_derived_run
 from agui_container.engine.registry import RunRegistry
 from agui_container.engine.views import View, run_view
 from agui_container.ports import Caller
@@ -101,30 +101,6 @@ class RunFinder:
             thread = ThreadKey(caller.owner, thread_id)
             return await open_questions(self._cluster.store, thread, self._clock.time())
 
-    async def pending_interrupts(self, run: Run | RunRecord | None) -> Sequence[Interrupt]:
-        """Return the interrupts of a run that has ended with some, as long as its events are stored."""
-        if run is None or run.status != RunStatus.INTERRUPTED:
-            return ()
-        if isinstance(run, Run):
-            return interrupts_of(run.log.batch(len(run.log) - 1, len(run.log)).data[-1])
-        if (store := self._cluster.durable) is None:
-            return ()
-        with store_errors_as_app_errors():
-            events = await store.envelopes(run.key, run.last_seq - 1)
-        return interrupts_of(events[-1].data) if events else ()
-
-    async def continues(self, answers: RunAgentInput, asked: Run | RunRecord, caller: Caller) -> bool:
-        """Return True if an input continues the run under whose ids it came. Its own id is derived from that run's.
-
-        Its ``resume`` answers interrupts of that run, or of a run that continues it and is the latest of the thread.
-        """
-        if is_answer(answers, await self.pending_interrupts(asked)):
-            return True
-        latest = await self.find_or_none(caller, answers.thread_id)
-        if latest is None or not is_derived_run(latest.key.run_id, asked.key.run_id):
-            return False
-        return latest.key.run_id == answers.run_id or is_answer(answers, await self.pending_interrupts(latest))
-
     def is_unclaimed(self, run: Run) -> bool:
         """Return True if the store may have another run with these ids, or another active one on the thread."""
         return self._cluster.durable is not None and not run.life.has_begun
@@ -158,12 +134,23 @@ class RunFinder:
         """Cancel the questions of a run that has ended with some. Return None if it has not, or if none waits."""
         if run.status != RunStatus.INTERRUPTED:
             return None
-        asked = {interrupt.id for interrupt in await self.pending_interrupts(run)}
+        asked = await self._interrupts_of(run)
         waiting = [each for each in await self.waiting(caller, run.key.thread_id) if each.id in asked]
         if not waiting:
             return None
         await self._cancel_questions(caller, run.key.thread_id, waiting)
         return {**run_view(run, self._clock.time()), "status": RunStatus.CANCELLED.value}
+
+    async def _interrupts_of(self, run: Run | RunRecord) -> Collection[str]:
+        """Return the ids of the interrupts with which a run has ended, as long as its events are stored."""
+        events: Sequence[bytes] = ()
+        if isinstance(run, Run):
+            events = run.log.batch(len(run.log) - 1, len(run.log)).data
+        elif (store := self._cluster.durable) is not None:
+            with store_errors_as_app_errors():
+                events = [envelope.data for envelope in await store.envelopes(run.key, run.last_seq - 1)]
+        outcome = from_json(events[-1]).get("outcome") if events else None
+        return {interrupt["id"] for interrupt in (outcome or {}).get("interrupts", ())}
 
     async def cancel_all(self, caller: Caller, thread_id: str) -> bool:
         """Cancel the open runs of a thread on all replicas, the waiting ones first. Return False if there are none."""

@@ -1,24 +1,25 @@
 """Inputs of runs: those with the ids of a known run, and the merge with the stored messages and state of the thread.
 
 Rule: a retry joins its run. The ids of a run with other messages are refused, because the answer of that run would pass
-for the answer to these messages. Each run has a fingerprint of its messages, which is stored with it. An input without
+for the answer to these messages. Each run has a fingerprint of its input, which is stored with it. An input without
 messages joins the run. Messages of the assistant at the end do not count, because a client may have them
 from the run itself.
 
-Rule: an answer under the ids of the interrupted run is not a retry of that run, which would only replay it. It becomes
-a new run (AG-UI spec 1.1, basic/patterns/interrupt-resume: continuing means a new run). CopilotKit's ``useInterrupt``
-sends answers in this way (CopilotKit issue 6999). It also answers the interrupts of the new run under the first id,
-because it knows no other. The new id is derived from the first id and the answer, so that a retry joins the new run.
+Rule: other answers under the ids of a run that has ended are no retry of that run, which would only replay it. They
+become a new run (AG-UI spec 1.1, basic/patterns/interrupt-resume: continuing means a new run). CopilotKit's
+``useInterrupt`` sends answers in this way (CopilotKit issue 6999). It also answers the interrupts of the new run under
+the first id, because it knows no other. The new id is derived from the first id and the answers, so that a retry joins
+the new run.
 
 Rule: a merge that takes long is made in a worker thread.
 """
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
-from ag_ui.core import ActivityMessage, AssistantMessage, Interrupt, Message, ReasoningMessage, RunAgentInput
+from ag_ui.core import ActivityMessage, AssistantMessage, ReasoningMessage, RunAgentInput
 from msgspec import Struct
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from agui_container.conversation.merge import dump_message, make_title, merge_after_others, merge_history
 from agui_container.conversation.state import dump_state, load_state
@@ -28,7 +29,10 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.threads import offload_if_large
 from agui_core.commands import MAX_ID
 
-FINGERPRINT_BYTES = 16
+ANSWERS_BYTES, MESSAGES_BYTES = 6, 16
+"""Bytes of a fingerprint: a digest of the answers, and behind it one of the messages if some of them count."""
+
+NO_ANSWERS, ANY_MESSAGES = bytes(ANSWERS_BYTES), b"*"
 
 RUN_PROPS = ("skill",)
 """Names in ``forwardedProps`` that ask for a run of the agent even without messages."""
@@ -42,56 +46,51 @@ def is_connect(run_input: RunAgentInput) -> bool:
     return not (isinstance(forwarded, dict) and any(forwarded.get(name) for name in RUN_PROPS))
 
 
-def fingerprint_of(messages: Sequence[Message]) -> bytes:
-    end = len(messages)
+def fingerprint_of(run_input: RunAgentInput) -> bytes:
+    messages, end = run_input.messages, len(run_input.messages)
     while end and isinstance(messages[end - 1], AssistantMessage | ReasoningMessage | ActivityMessage):
         end -= 1
     if not end:
-        return b""
-    hashed = hashlib.blake2b(digest_size=FINGERPRINT_BYTES)
+        return answers_of(run_input)
+    hashed = hashlib.blake2b(digest_size=MESSAGES_BYTES)
     for message in messages[:end]:
         data = dump_message(message)
         hashed.update(b"%d:" % len(data))
         hashed.update(data)
-    return hashed.digest()
+    return answers_of(run_input) + hashed.digest()
 
 
 def check_same_messages(fingerprint: bytes | None, of_run: bytes | None) -> None:
-    """Raise ``AppError`` VALIDATION_ERROR unless one of them is None or empty, or both are equal."""
-    if fingerprint and of_run is not None and fingerprint != of_run:
+    """Raise ``AppError`` VALIDATION_ERROR for other messages than those of the run, unless one of them is unknown."""
+    if fingerprint is None or of_run is None:
+        return
+    messages = fingerprint[ANSWERS_BYTES:]
+    if messages and of_run[ANSWERS_BYTES:] not in {messages, ANY_MESSAGES}:
         text = "runId: this run began with other messages. Send new messages with a new runId."
         raise AppError(ErrorCode.VALIDATION_ERROR, text)
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
 
-DIGEST_DIGITS = 12
-"""Hexadecimal digits of a derived id."""
+
+def answers_of(run_input: RunAgentInput) -> bytes:
+    """Return a digest of the answers of an input."""
+    if not run_input.resume:
+        return NO_ANSWERS
+    return hashlib.sha256(to_json(run_input.resume, by_alias=True)).digest()[:ANSWERS_BYTES]
 
 
-def interrupts_of(event: bytes) -> Sequence[Interrupt]:
-    outcome = from_json(event).get("outcome") or {}
-    return [Interrupt.model_validate(interrupt) for interrupt in outcome.get("interrupts", ())]
-
-
-def is_answer(run_input: RunAgentInput, interrupts: Sequence[Interrupt]) -> bool:
-    ids = {interrupt.id for interrupt in interrupts}
-    return any(entry.interrupt_id in ids for entry in run_input.resume or ())
-
-
-def is_derived_run(run_id: str, interrupted_id: str) -> bool:
-    return run_id.startswith(_prefix(interrupted_id))
+def has_other_answers(run_input: RunAgentInput, of_run: bytes | None) -> bool:
+    """Return True if an input answers something else than the run with its ids and this fingerprint."""
+    return bool(run_input.resume) and of_run is not None and answers_of(run_input) != of_run[:ANSWERS_BYTES]
 
 
 def with_derived_run_id(run_input: RunAgentInput) -> RunAgentInput:
     """Return the same input with a run id that depends on its own id and its answers."""
-    digest = hashlib.sha256(to_json(run_input.resume, by_alias=True)).hexdigest()[:DIGEST_DIGITS]
-    return run_input.model_copy(update={"run_id": f"{_prefix(run_input.run_id)}{digest}"})
-
-
-def _prefix(run_id: str) -> str:
+    digest = answers_of(run_input).hex()
     # Shortened, so that the derived id is within MAX_ID and clients can cancel and read the run.
-    return f"{run_id[: MAX_ID - DIGEST_DIGITS - 1]}."
+    prefix = run_input.run_id[: MAX_ID - len(digest) - 1]
+    return run_input.model_copy(update={"run_id": f"{prefix}.{digest}"})
 
 
 # --- the merge with the thread ----------------------------------------------------------------------------------------

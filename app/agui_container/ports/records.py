@@ -76,7 +76,7 @@ class RunRecord(Struct, frozen=True):
         error: the error as JSON; None unless the run failed.
         has_events: True while its envelopes can be read. ``Store.forget`` removes them.
         readers: number of readers, according to the last report of its replica.
-        fingerprint: fingerprint of the messages of its input; None if it was stored without one.
+        fingerprint: fingerprint of its input; None if it was stored without one.
         is_cancel_requested: True if its cancellation was requested.
     """
 
@@ -109,7 +109,7 @@ class Claim(Struct, frozen=True):
         lease: duration of the replica's lease, in seconds.
         started_at: time of the run's arrival.
         continues: id of the run that this run continues. A newer run of the thread prevents the claim.
-        fingerprint: fingerprint of the messages of its input.
+        fingerprint: fingerprint of its input.
         is_queued: True if the run is in the store already, because it waits for other runs of its thread.
         notes: kinds of the thread's notes that the run needs.
     """

@@ -25,7 +25,7 @@ from agui_container.conversation.merge import without_activities
 from agui_container.log_values import FACTS, format_fields
 from agui_container.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer, interrupts_of
 from agui_container.ports.agent import maybe_aclosing
-from agui_container.ports.records import RunRecord, RunStatus, StoreWarning
+from agui_container.ports.records import RunStatus, StoreWarning
 from agui_container.protocol.encoder import encode, encode_whole
 from agui_container.protocol.errors import AppError, run_error
 from agui_container.protocol.token_usage import count_tokens
@@ -68,13 +68,13 @@ class RunOrigin(Struct, frozen=True):
         size: bytes of the request.
         condition: condition on the thread.
         on_busy: treatment of other runs of the thread.
-        asked: the run under whose ids the input came, if its ``resume`` may answer that run's interrupts.
+        is_answer: True if the id is derived from that of the run whose interrupts are answered.
     """
 
     size: int = 0
     condition: ThreadCondition = NO_CONDITION
     on_busy: OnBusy = OnBusy.REJECT
-    asked: "Run | RunRecord | None" = None
+    is_answer: bool = False
 
 
 class Run:
@@ -100,7 +100,7 @@ class Run:
         """The input, until the run has begun or its messages are stored."""
         self.origin = origin
         self.fingerprint: bytes | None = None
-        """Fingerprint of the messages of the input. None if any input with these ids is a retry."""
+        """Fingerprint of the input, once it is known."""
         self.ctx = ctx
         self.key, self.thread = recorder.key, recorder.thread
         self.log = log

@@ -27,7 +27,7 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stand_in_wheels: None) -> Path:
     folder = tmp_path / "weather"
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         assert main(["init", str(folder)]) == 0

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from agui_container.aws.deploy.source import SourceFolder
-from agui_container.aws.deploy.wheels import find_wheel
+
+pytestmark = pytest.mark.usefixtures("stand_in_wheels")
 
 
 def write(folder: Path, **files: str) -> SourceFolder:
@@ -90,6 +91,7 @@ def test_secrets_of_this_machine_are_in_no_image(tmp_path: Path, ignored: str) -
 
 
 SERVER = "SERVER"
+WHEEL = "wheels/agui_container-0.1.0-py3-none-any.whl"
 
 
 @pytest.mark.parametrize(
@@ -107,10 +109,10 @@ SERVER = "SERVER"
 def test_an_image_without_a_dockerfile_of_yours_can_serve_the_agent(
     tmp_path: Path, files: dict[str, str], installed: list[str]
 ) -> None:
-    source, wheel = write(tmp_path, **files), find_wheel("agui-container")
+    source = write(tmp_path, **files)
     [line] = re.findall(r"^RUN pip install --no-cache-dir (.*)$", source.dockerfile_text, re.MULTILINE)
-    assert line.replace(f"'./{wheel.path}[all]'", SERVER) == " ".join(installed)
-    assert (wheel.path in packed(source)) is (SERVER in installed)
+    assert line.replace(f"'./{WHEEL}[all]'", SERVER) == " ".join(installed)
+    assert (WHEEL in packed(source)) is (SERVER in installed)
 
 
 def packed(source: SourceFolder) -> dict[str, bytes]:
@@ -124,10 +126,9 @@ def packed(source: SourceFolder) -> dict[str, bytes]:
 
 
 def test_the_archive_has_the_files_a_dockerfile_and_the_wheel_of_this_server(tmp_path: Path) -> None:
-    source, wheel = write(tmp_path, **{"agent.py": "x", "requirements.txt": "httpx"}), find_wheel("agui-container")
+    source = write(tmp_path, **{"agent.py": "x", "requirements.txt": "httpx"})
     files = packed(source)
-    assert sorted(files) == ["Dockerfile", "agent.py", "requirements.txt", wheel.path]
-    assert files[wheel.path] == wheel.content
+    assert sorted(files) == ["Dockerfile", "agent.py", "requirements.txt", WHEEL]
     assert b"pip install --no-cache-dir -r requirements.txt" in files["Dockerfile"]
     assert source.tarred() == source.tarred()
 

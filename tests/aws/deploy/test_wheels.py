@@ -1,4 +1,4 @@
-"""The wheels of a project: packed from what is installed, or built from a checkout."""
+"""The wheels of a project: packed from what is installed."""
 
 import io
 import os
@@ -10,10 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agui_container.aws.deploy.wheels import CLIENT, SERVER, Wheel, find_wheel
-from tests.docs.documents import ROOT
-
-PACKAGES = [SERVER, CLIENT]
+from agui_container.aws.deploy.wheels import CLIENT, SERVER, WheelError, find_wheel
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +34,7 @@ def contents(wheel: bytes) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist() if not name.endswith("/RECORD")}
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", [SERVER, CLIENT])
 def test_an_installed_package_is_packed_as_the_wheel_that_it_came_from(
     package: str, wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,37 +56,15 @@ def contents_of(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files if path.name not in by_pip}
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_a_checkout_builds_the_same_wheel_each_time_and_gets_no_file(package: str, wheels: Path) -> None:
-    before = leftovers()
-    built = find_wheel(package)
-    assert contents(built.content) == contents(wheel_of(package, wheels).read_bytes())
-    find_wheel.cache_clear()
-    assert find_wheel(package) == built
-    assert leftovers() == before
-
-
-def leftovers() -> set[Path]:
-    folders = (ROOT, ROOT / "app", ROOT / "clients" / "python", ROOT / "clients" / "python" / "src")
-    return {path for folder in folders for path in folder.iterdir()}
-
-
-def test_an_editable_installation_is_built_from_its_checkout(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_client: Wheel
-) -> None:
+def test_an_editable_installation_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     info = tmp_path / "agui_client-0.1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.4\nName: agui-client\nVersion: 0.1.0\n")
-    url = (ROOT / "clients" / "python").as_uri()
-    (info / "direct_url.json").write_text(f'{{"dir_info": {{"editable": true}}, "url": "{url}"}}')
+    (info / "direct_url.json").write_text('{"dir_info": {"editable": true}, "url": "file:///checkout"}')
     monkeypatch.syspath_prepend(str(tmp_path))
     find_wheel.cache_clear()
-    assert find_wheel(CLIENT) == built_client
-
-
-@pytest.fixture
-def built_client() -> Wheel:
-    return find_wheel(CLIENT)
+    with pytest.raises(WheelError, match="agui-client runs from a checkout"):
+        find_wheel(CLIENT)
 
 
 def test_a_client_that_is_not_installed_is_named(wheels: Path, tmp_path: Path) -> None:

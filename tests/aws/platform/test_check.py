@@ -9,7 +9,7 @@ import pytest
 from agui_container.aws.platform import check
 from agui_container.aws.platform.check import CHECK_LIMITS, check_container
 from agui_container.aws.platform.containers import ProcessContainer
-from agui_container.aws.platform.rules import REPORTS, RULES, RuleFindings, RuleState
+from agui_container.aws.platform.rules import RULES, RuleFindings, RuleState, report
 from agui_container.cli.platform import OFFLINE_PROMPT, make_target
 from tests.aws.platform.doubles import CONTAINER
 
@@ -33,7 +33,7 @@ async def test_a_container_that_keeps_every_rule_is_found_to_do_so() -> None:
 
 
 async def test_this_server_keeps_every_rule() -> None:
-    findings = await check_container(make_target(None, None, env=()).make_container, prompt=OFFLINE_PROMPT)
+    findings = await check_container(make_target(None, None, env={}).make_container, prompt=OFFLINE_PROMPT)
     assert states(findings) == dict.fromkeys(RULES, RuleState.HELD)
 
 
@@ -112,17 +112,13 @@ async def test_pings_that_are_not_answered_during_a_run_are_seen(monkeypatch: py
     assert "ping.during-run" in (await found("ping-blocks", ping_answer_seconds=0.2)).broken()
 
 
-def findings_of_each_kind() -> RuleFindings:
+def test_the_report_has_a_line_per_rule_and_says_what_was_seen() -> None:
     findings = RuleFindings()
     findings.hold("ping.status")
     findings.break_rule("ping.still", "it moved <3> times")
     findings.explain("socket.upgrade", "no socket was opened")
     findings.note("it sends THINKING_START")
-    return findings
-
-
-def test_the_report_in_words_has_a_line_per_rule_and_says_what_was_seen() -> None:
-    lines = REPORTS["words"](findings_of_each_kind(), "my-image").splitlines()
+    lines = report(findings, "my-image").splitlines()
     assert lines[0] == "my-image"
     assert sum(line.startswith(("held", "broken", "not seen")) for line in lines) == len(RULES)
     assert any("it moved <3> times" in line for line in lines)

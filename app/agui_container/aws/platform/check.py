@@ -33,9 +33,9 @@ from agui_container.aws.platform.inspection import (
     shown,
 )
 from agui_container.aws.platform.options import PlatformLimits, PlatformOptions
+from agui_container.aws.platform.relays import FrameRate, connect_container
 from agui_container.aws.platform.rules import RuleFindings, RuleState
 from agui_container.aws.platform.sessions import ContainerSession
-from agui_container.aws.platform.sockets import FrameRate, connect_container
 
 DEFAULT_PROMPT = "hello"
 SITUATION_SECONDS = 60.0

@@ -22,7 +22,6 @@ from websockets.exceptions import InvalidHandshake
 from agui_container.aws.platform.authorizer import InboundCall
 from agui_container.aws.platform.containers import container_client
 from agui_container.aws.platform.errors import PlatformError, PlatformRefusal
-from agui_container.aws.platform.exchange import ContainerExchange
 from agui_container.aws.platform.headers import (
     REQUEST_ID,
     SESSION_ID,
@@ -32,8 +31,8 @@ from agui_container.aws.platform.headers import (
     headers_in_query,
 )
 from agui_container.aws.platform.options import PlatformOptions
+from agui_container.aws.platform.relays import ContainerExchange, SocketRelay, connect_container
 from agui_container.aws.platform.sessions import ContainerSession, ContainerSessions, session_id_of
-from agui_container.aws.platform.sockets import SocketRelay, connect_container
 from agui_container.web.caller_middleware import BEARER_PROTOCOL, protocol_token
 
 RUNTIME = re.compile(r"arn:aws[a-z-]*:bedrock-agentcore:[a-z0-9-]+:\d{12}:runtime/[A-Za-z0-9_-]+|[A-Za-z0-9_-]+")

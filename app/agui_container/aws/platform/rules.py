@@ -1,9 +1,8 @@
-"""Rules of the AG-UI contract of AgentCore, what was seen of each, and reports about it.
+"""Rules of the AG-UI contract of AgentCore, what was seen of each, and the report about it.
 
 Rule: a rule is broken once it was seen broken, and held only if it was seen.
 """
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -99,8 +98,8 @@ class RuleFindings:
         return {rule: found for rule, found in self.by_rule.items() if found.state is RuleState.BROKEN}
 
 
-def in_words(findings: RuleFindings, target: str) -> str:
-    """Return the report for people: a line for each rule, and what was seen where a rule was not held."""
+def report(findings: RuleFindings, target: str) -> str:
+    """Return a report: a line for each rule, and what was seen where a rule was not held."""
     lines = [target, ""]
     for rule, (state, detail) in findings.by_rule.items():
         lines.append(f"{state:<9} {rule:<20} {RULES[rule]}")
@@ -109,15 +108,3 @@ def in_words(findings: RuleFindings, target: str) -> str:
     lines += [f"{'note':<31}{note}" for note in findings.notes]
     counts = Counter(state for state, _ in findings.by_rule.values())
     return "\n".join([*lines, "", ", ".join(f"{counts[state]} {state}" for state in RuleState)])
-
-
-def as_json(findings: RuleFindings, target: str) -> str:
-    rules = [
-        {"rule": rule, "state": state, "sentence": RULES[rule], "detail": detail}
-        for rule, (state, detail) in findings.by_rule.items()
-    ]
-    return json.dumps({"target": target, "rules": rules, "notes": findings.notes}, indent=2)
-
-
-REPORTS = {"words": in_words, "json": as_json}
-"""Forms of a report by their names."""

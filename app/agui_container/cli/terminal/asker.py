@@ -17,21 +17,17 @@ from prompt_toolkit.history import History
 from prompt_toolkit.input.typeahead import clear_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
-from prompt_toolkit.output import Output
 
 
 class Asker:
-    """Asks with completion, and with a history of messages. ``output`` is that of the session of prompt_toolkit."""
+    """Asks with completion, and with a history of messages."""
 
-    def __init__(
-        self, history: History | None = None, completer: Completer | None = None, output: Output | None = None
-    ) -> None:
+    def __init__(self, history: History | None = None, completer: Completer | None = None) -> None:
         bindings = KeyBindings()
         bindings.add("escape", "enter")(lambda event: event.current_buffer.insert_text("\n"))
         self._messages: PromptSession[str] = PromptSession(
-            history=history, completer=completer, complete_while_typing=True, key_bindings=bindings, output=output
+            history=history, completer=completer, complete_while_typing=True, key_bindings=bindings
         )
-        self._output = output
         self._input = self._messages.input
 
     async def message(self) -> str:
@@ -40,7 +36,7 @@ class Asker:
 
     async def line(self, question: str) -> str:
         """Return the answer to a question, which is kept in no history."""
-        answers: PromptSession[str] = PromptSession(output=self._output)
+        answers: PromptSession[str] = PromptSession()
         return await answers.prompt_async(f"{question} ")
 
     async def key(self, question: str, keys: Mapping[str, str]) -> str:
@@ -50,7 +46,7 @@ class Asker:
             bindings.add(key)(lambda event: event.app.exit(result=event.data))
         bindings.add("<any>")(lambda _: None)
         legend = "  ".join(f"[{key}] {meaning}" for key, meaning in keys.items())
-        answers: PromptSession[str] = PromptSession(output=self._output)
+        answers: PromptSession[str] = PromptSession()
         return await answers.prompt_async(f"{question} {legend} ", key_bindings=bindings)
 
     @contextmanager
