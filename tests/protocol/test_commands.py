@@ -127,6 +127,7 @@ def test_a_forwarded_command_of_somebody_else_stays_in_the_input(command: object
         ({"messages": [1] * 10_001}, "messages: has 10001 items; at most 10000 are taken."),
         ({"tools": [1] * 1_001}, "tools: has 1001 items; at most 1000 are taken."),
         ({"resume": [1] * 1_001}, "resume: has 1001 items; at most 1000 are taken."),
+        ({"messages": [{"toolCalls": [1] * 4_001}]}, "messages: one has 4001 parts and calls; at most 4000 are taken."),
         (
             {"messages": [{"content": [1] * 2_000}] * 5 + [{"toolCalls": [1]}]},
             "messages: have 10001 parts and calls",

@@ -31,6 +31,9 @@ MAX_ITEMS = {"messages": 10_000, "tools": 1_000, "context": 1_000, "resume": 1_0
 MAX_PARTS = 10_000
 """Maximum number of content parts and tool calls of all messages together."""
 
+MAX_MESSAGE_PARTS = 4_000
+"""Maximum number of content parts and tool calls of one message."""
+
 MESSAGES_AT_ONCE = 100
 """Number of messages up to which all errors in them are collected."""
 
@@ -129,13 +132,17 @@ def parse_fields(body: bytes, warn: Warn = lambda _: None) -> dict[str, object]:
 
 def _check_lengths(document: Mapping[str, object]) -> None:
     """Refuse lists that are too long before the validation, because a million errors would block the process."""
-    parts = 0
+    parts = largest = 0
     for name, limit in MAX_ITEMS.items():
         items = document.get(name)
         if isinstance(items, list):
             if len(items) > limit:
                 raise_validation_error(f"{name}: has {len(items)} items; at most {limit} are taken.")
-            parts += sum(map(_count_parts, items))
+            counts = list(map(_count_parts, items))
+            parts += sum(counts)
+            largest = max(largest, *counts, 0)
+    if largest > MAX_MESSAGE_PARTS:
+        raise_validation_error(f"messages: one has {largest} parts and calls; at most {MAX_MESSAGE_PARTS} are taken.")
     if parts > MAX_PARTS:
         raise_validation_error(f"messages: have {parts} parts and calls together; at most {MAX_PARTS} are taken.")
 
