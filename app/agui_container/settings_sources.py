@@ -57,7 +57,10 @@ def load_settings(config: Path | None = None, **overrides: str | int | None) -> 
     Raises:
         SettingsError: a name is unknown, a value is bad, or the file cannot be read. The message names the place.
     """
-    sources = (*read_sources(config), SettingsSource(drop_none(overrides)))
+    sources = (
+        *read_sources(config),
+        SettingsSource({name: value for name, value in overrides.items() if value is not None}),
+    )
     return validate_sources([with_secrets(source) for source in sources])
 
 
@@ -68,10 +71,6 @@ def load_with_origins(config: Path | None = None) -> tuple[Settings, dict[str, s
     for source in sources:
         origins |= {name: source.origin_of(name) for name in source.values}
     return validate_sources(sources), origins
-
-
-def drop_none(values: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def read_sources(config: Path | None = None) -> tuple[SettingsSource, ...]:

@@ -1,17 +1,123 @@
-"""The frames of a WebSocket: cursor, merged deltas, sizes, and credentials of browsers."""
+"""Frames of SSE and of a WebSocket: cursors, sizes, adjacent deltas that merge without loss, and a browser's token."""
 
 import base64
+import json
 from collections.abc import AsyncIterator
 
-from ag_ui.core import CustomEvent, RunAgentInput
+import pytest
+from ag_ui.core import (
+    BaseEvent,
+    CustomEvent,
+    ReasoningMessageContentEvent,
+    RunAgentInput,
+    TextMessageContentEvent,
+    ToolCallArgsEvent,
+)
 
 from agui_container.ports import Item, RunContext
+from agui_container.protocol.encoder import encode
+from agui_container.protocol.envelope import Envelope, parse_cursor
+from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.web.caller_middleware import BEARER_PROTOCOL
+from agui_container.web.formats import sse_frames
+from agui_container.web.websocket_output import MERGED_BYTES, make_frames
 from tests.conftest import Serve
-from tests.engine.doubles import agent_of, ask
+from tests.engine.doubles import Json, agent_of, ask
+from tests.protocol.samples import TRICKY
 from tests.secret_search import planted
 from tests.waiting_agent import WaitingAgent, run_id_event
 from tests.websocket import receive, send
+
+
+def envelope(seq: int, event: BaseEvent) -> Envelope:
+    return Envelope("r1", seq, event.type, encode(event))
+
+
+def deltas(*texts: str, key: str = "m", start: int = 1) -> list[Envelope]:
+    events = [TextMessageContentEvent(message_id=key, delta=text) for text in texts]
+    return [envelope(seq, event) for seq, event in enumerate(events, start)]
+
+
+def read(envelopes: list[Envelope], *, with_seq: bool = False) -> list[Json]:
+    return [json.loads(frame) for frame in make_frames(envelopes, with_seq=with_seq)]
+
+
+@pytest.mark.parametrize("text", ["x" * 5_000, "token ", "\N{GRINNING FACE}\n", "\x00" * 1_000])
+def test_merging_stops_where_a_frame_would_grow_too_large_and_not_before(text: str) -> None:
+    texts = [text] * (20 * 5_000 // len(text))
+    merged = [frame.encode() for frame in make_frames(deltas(*texts), with_seq=False)]
+    assert all(len(frame) <= MERGED_BYTES for frame in merged)
+    assert all(len(frame) + len(json.dumps(text)) > MERGED_BYTES for frame in merged[:-1])
+    assert "".join(json.loads(frame)["delta"] for frame in merged) == "".join(texts)
+
+
+def text_event(delta: str, **fields: object) -> BaseEvent:
+    return TextMessageContentEvent.model_validate({"messageId": "m", "delta": delta, **fields})
+
+
+LOOK_LIKE_JSON = (
+    '","delta":"x"}',
+    '"}',
+    "\\",
+    'a\\"',
+    '\\",',
+    ',"metadata":{"a":1}',
+    '{"delta":"x"}',
+    '"rawEvent":',
+    TRICKY,
+)
+STREAMS: dict[str, tuple[list[BaseEvent], list[str | None]]] = {
+    "one stream": ([text_event("a"), text_event("b"), text_event("c")], ["abc"]),
+    "texts that look like JSON": ([text_event(each) for each in LOOK_LIKE_JSON], ["".join(LOOK_LIKE_JSON)]),
+    "other times": ([text_event("a", timestamp=1), text_event("b", timestamp=2), text_event("c")], ["abc"]),
+    "a field of the agent's own": ([text_event("a", own={"delta": "x"}), text_event("b", own={"delta": "x"})], ["ab"]),
+    "other values of that field": ([text_event("a", own="x"), text_event("b", own="y")], ["a", "b"]),
+    "another message": ([text_event("a"), text_event("b", messageId='m","delta":"x')], ["a", "b"]),
+    "another subagent": ([text_event("a", subagentRunId="s"), text_event("b")], ["a", "b"]),
+    "metadata": ([text_event("a"), text_event("b", metadata={"k": 1}), text_event("c")], ["a", "b", "c"]),
+    "an event of the provider": ([text_event("a", rawEvent="x"), text_event("b", rawEvent="x")], ["a", "b"]),
+    "an event between": (
+        [text_event("a"), CustomEvent(name="n", value={"delta": "x"}), text_event("b")],
+        ["a", None, "b"],
+    ),
+    "another type": ([text_event("a"), ReasoningMessageContentEvent(message_id="m", delta="b")], ["a", "b"]),
+    "arguments": ([ToolCallArgsEvent(tool_call_id="c", delta=each) for each in ("{", "}")], ["{}"]),
+}
+
+
+@pytest.mark.parametrize(("events", "deltas"), STREAMS.values(), ids=STREAMS)
+def test_adjacent_deltas_of_one_stream_are_one_frame(events: list[BaseEvent], deltas: list[str | None]) -> None:
+    envelopes = [envelope(seq, event) for seq, event in enumerate(events, 1)]
+    frames = read(envelopes)
+    assert [frame.get("delta") for frame in frames] == deltas
+    assert frames[0] == {**json.loads(encode(events[0])), "delta": deltas[0]}
+    assert read(envelopes, with_seq=True)[-1]["metadata"]["seq"] == len(events)
+
+
+def test_sse_frames_have_an_id_and_end_in_two_line_feeds() -> None:
+    two = [encode(CustomEvent(name="a", value=1)), encode(CustomEvent(name="b", value=2))]
+    assert sse_frames(two, 7) == (
+        b'id: 7\ndata: {"type":"CUSTOM","name":"a","value":1}\n\n'
+        b'id: 8\ndata: {"type":"CUSTOM","name":"b","value":2}\n\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "seq"), [(None, 0), ("", 0), ("0", 0), ("7", 7), ("007", 7), ("9" * 15, int("9" * 15))]
+)
+def test_a_cursor_is_a_whole_number(text: str | None, seq: int) -> None:
+    assert parse_cursor(text) == seq
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "1.5", " 1", "+1", "1e3", "\N{ARABIC-INDIC DIGIT ONE}", "²", "9" * 16])
+def test_any_other_cursor_is_refused(text: str) -> None:
+    with pytest.raises(AppError) as refused:
+        parse_cursor(text)
+    assert refused.value.code is ErrorCode.VALIDATION_ERROR
+    assert refused.value.message.startswith("after: ")
+
+
+# --- over a connection ------------------------------------------------------------------------------------------------
 
 
 async def test_the_cursor_is_in_the_metadata(serve: Serve) -> None:

@@ -8,7 +8,6 @@ ACCESS_DENIED, because another token of the same kind would not help.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
@@ -33,12 +32,6 @@ class AwsModel(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True)
 
 
-class ClaimOperator(StrEnum):
-    EQUALS = "EQUALS"
-    CONTAINS = "CONTAINS"
-    CONTAINS_ANY = "CONTAINS_ANY"
-
-
 class MatchValue(AwsModel):
     match_value_string: Name | None = None
     match_value_string_list: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
@@ -46,7 +39,7 @@ class MatchValue(AwsModel):
 
 class ClaimMatch(AwsModel):
     claim_match_value: MatchValue
-    claim_match_operator: ClaimOperator
+    claim_match_operator: Literal["EQUALS", "CONTAINS", "CONTAINS_ANY"]
 
 
 class ClaimRule(AwsModel):
@@ -63,8 +56,8 @@ class ClaimRule(AwsModel):
     @model_validator(mode="after")
     def _check_combination(self) -> Self:
         match = self.authorizing_claim_match_value
-        is_list = match.claim_match_operator is ClaimOperator.CONTAINS_ANY
-        value_type = "STRING" if match.claim_match_operator is ClaimOperator.EQUALS else "STRING_ARRAY"
+        is_list = match.claim_match_operator == "CONTAINS_ANY"
+        value_type = "STRING" if match.claim_match_operator == "EQUALS" else "STRING_ARRAY"
         if self.inbound_token_claim_value_type != value_type:
             raise ValueError(f"{match.claim_match_operator} is for claims of the type {value_type}")
         value = match.claim_match_value
@@ -78,7 +71,7 @@ class ClaimRule(AwsModel):
         claim = claims.get(self.inbound_token_claim_name)
         match = self.authorizing_claim_match_value
         value = match.claim_match_value
-        if match.claim_match_operator is ClaimOperator.EQUALS:
+        if match.claim_match_operator == "EQUALS":
             return isinstance(claim, str) and claim == value.match_value_string
         allowed = value.match_value_string_list or (value.match_value_string,)
         return isinstance(claim, list) and any(each in claim for each in allowed)

@@ -14,7 +14,7 @@ and cancelled at any time.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from ag_ui.core import RunAgentInput
@@ -52,7 +52,7 @@ from agui_container.run.cluster import LEASE_SECONDS, Cluster
 from agui_container.run.endings import CancelReason, start_failed_error
 from agui_container.run.life import RunPhase
 from agui_container.run.notes import EditedTurns, answers_in, entry_notes, questions_in, remove_edited_turns
-from agui_container.run.policy import NO_CONDITION, OnBusy, ThreadCondition
+from agui_container.run.policy import NO_CONDITION, OnBusy
 from agui_container.run.recorder import thread_deleted
 from agui_container.run.run import Run, RunOrigin
 from agui_container.run.subscription import Readable
@@ -205,34 +205,25 @@ class Admission:
     async def _enter_queue(self, run: Run) -> None:
         """Put the run in the queue of its thread. Try again for ``CLOSING_READER_SECONDS``, while readers leave."""
         deadline = asyncio.get_running_loop().time() + CLOSING_READER_SECONDS
-        condition = run.origin.condition
         while not run.log.has_ended:
             try:
-                if condition is not NO_CONDITION:
-                    await self._check_condition(run, condition)
-                self._take_place(run, condition)
+                self._take_place(run)
             except AppError as error:
-                is_late = condition.latest_run is not None or asyncio.get_running_loop().time() >= deadline
+                is_late = bool(run.origin.condition.latest_run) or asyncio.get_running_loop().time() >= deadline
                 if error.code is not ErrorCode.THREAD_BUSY or is_late:
                     raise
             else:
                 return
             await self._readers.wait_for_close(deadline)
 
-    async def _check_condition(self, run: Run, condition: ThreadCondition) -> None:
-        """Check a condition before the claim does. A run that the claim would refuse must not occupy the thread."""
-        if condition.is_empty:
-            page = await self._cluster.store.messages(run.thread, limit=1)
-            if page is not None and page.items:
-                raise has_messages_error()
-        if condition.latest_run is not None:
-            latest = await self._runs.find_or_none(run.ctx.caller, run.key.thread_id)
-            if latest is not None and latest.key.run_id != condition.latest_run:
-                raise thread_busy()
-
-    def _take_place(self, run: Run, condition: ThreadCondition) -> None:
+    def _take_place(self, run: Run) -> None:
+        """Put the run in the queue. One that the claim will refuse for its condition must end no other run."""
         queue, on_busy = self._registry.open_queue(run.thread), run.origin.on_busy
-        to_cancel: Sequence[Run] = queue
+        condition, to_cancel = run.origin.condition, list(queue)
+        if queue and condition.is_empty:
+            raise has_messages_error()
+        if queue and condition.latest_run not in {None, queue[-1].key.run_id}:
+            raise thread_busy()
         if queue and (on_busy is not OnBusy.INTERRUPT or condition.latest_run is not None):
             to_cancel = [other for other in queue if other.readers.is_abandoned()]
             if len(to_cancel) < len(queue) and (on_busy is OnBusy.REJECT or condition.latest_run is not None):
@@ -277,6 +268,8 @@ class Admission:
         """Wait in the store for a run of another replica, or cancel it and those that wait for it."""
         if run.log.has_ended:
             return True
+        if run.origin.condition != NO_CONDITION:
+            return False
         if run.origin.on_busy is OnBusy.INTERRUPT:
             await self._cluster.cancel_thread(run.thread)
         elif run.origin.on_busy is OnBusy.ENQUEUE:

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 def is_known() -> bool:
     """Return True if our classes can be used. Log once if they cannot."""
     installed = version("uvicorn")
-    if minor_of(installed) == KNOWN:
+    if installed.startswith(f"{KNOWN}."):
         return True
     logger.warning("plain protocol classes %s", format_fields({"unknown": f"uvicorn {installed}", "without": "gRPC"}))
     return False
@@ -44,7 +44,3 @@ def choose_http() -> HttpClass:
 def without_plain_grpc(settings: Settings) -> Settings:
     """Return the settings without gRPC if no connection can be handed over to it."""
     return settings if is_known() else settings.model_copy(update={"grpc": False})
-
-
-def minor_of(text: str) -> str:
-    return ".".join(text.split(".")[:2])

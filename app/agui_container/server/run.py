@@ -122,7 +122,8 @@ class Server(uvicorn.Server):
             self.should_exit = True
             return
         await super().startup(sockets)
-        enable_gc()
+        gc.freeze()  # the objects of the start live as long as the process
+        gc.enable()
         if self.started:
             for server in self.servers:
                 cut_off_stalled_clients(server.sockets)
@@ -185,12 +186,6 @@ def page_host(host: str) -> str:
     if host in ("0.0.0.0", "::") or is_loopback(host):  # noqa: S104 - it is compared
         return "localhost"
     return f"[{host}]" if ":" in host else host
-
-
-def enable_gc() -> None:
-    """Collect garbage from now on, except the objects of the start. They live as long as the process."""
-    gc.freeze()
-    gc.enable()
 
 
 def serve(agent: object = None, settings: Settings | None = None) -> None:

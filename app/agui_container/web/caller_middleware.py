@@ -105,7 +105,7 @@ class CallerMiddleware:
             self._browsers.check(headers, scope)
             check_session(headers, caller)
             check_query(scope)
-            if not is_open_path(path):
+            if path not in OPEN_PATHS and not path.startswith(OPEN_PREFIX):
                 state["caller"] = await self._authentication.authenticate(caller, headers)
             await self._ensure_open()
         except AppError as error:
@@ -119,10 +119,6 @@ class CallerMiddleware:
         if challenge is not None:
             response.headers["WWW-Authenticate"] = challenge
         return response
-
-
-def is_open_path(path: str) -> bool:
-    return path in OPEN_PATHS or path.startswith(OPEN_PREFIX)
 
 
 def make_caller(headers: Mapping[str, str], *, by_session: bool, limits_by_session: bool) -> Caller:

@@ -68,7 +68,8 @@ def routes(service: Engine, *, max_body: int, keepalive: float, by_agent: bool =
         subscription = await service.attach(caller, request.query_params.get("threadId"), run_id, after)
         if subscription.is_exhausted:
             subscription.close()
-            return no_content_response(caller)
+            # A browser's EventSource reconnects after any stream that ends, unless it gets this status.
+            return Response(status_code=204, headers={**HEADERS, "X-Request-Id": caller.request_id})
         return EventStreamResponse(subscription, caller, monitor)
 
     return [
@@ -76,11 +77,6 @@ def routes(service: Engine, *, max_body: int, keepalive: float, by_agent: bool =
         *([RawPathRoute(AGENT + INVOCATIONS, Endpoint(invocations), methods=["POST"])] if by_agent else ()),
         RawPathRoute("/runs/{runId}/events", Endpoint(events), methods=["GET"]),
     ]
-
-
-def no_content_response(caller: Caller) -> Response:
-    """Return status 204. A browser's EventSource reconnects after any stream that ends, unless it gets this status."""
-    return Response(status_code=204, headers={**HEADERS, "X-Request-Id": caller.request_id})
 
 
 def command_run(thread_id: str, run_id: str, result: dict[str, object], caller: Caller) -> Response:

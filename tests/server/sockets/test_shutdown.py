@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -56,13 +55,8 @@ async def ws_until_the_end(port: int, text: str, started: Callable[[], None]) ->
         return events + await receive_until(connection, is_last)
 
 
-async def streams_at_sigterm(
-    server: ServerProcess, text: str, before: Callable[[], object] = lambda: None
-) -> list[list[Json]]:
-    """Open runs over both transports, stop the server when all have begun, and read them to their ends.
-
-    ``before`` is called right before the stop.
-    """
+async def streams_at_sigterm(server: ServerProcess, text: str) -> list[list[Json]]:
+    """Open runs over both transports, stop the server when all have begun, and read them to their ends."""
     begun = asyncio.Semaphore(0)
     readers = [
         asyncio.create_task(read(server.port, text, begun.release))
@@ -71,7 +65,6 @@ async def streams_at_sigterm(
     ]
     for _ in readers:
         await begun.acquire()
-    before()
     server.term()
     return await asyncio.gather(*readers)
 
@@ -120,17 +113,6 @@ async def test_a_process_that_is_stopped_for_a_while_sends_its_streams_on() -> N
             assert events[-1]["type"] == "RUN_FINISHED"
         for reply in await asyncio.gather(*(dialogue.reply() for dialogue in dialogues)):
             assert (reply.text, reply.end) == ("".join(f"{number} " for number in range(TICKS)), SUCCESS)
-        assert server.faults == []
-
-
-async def test_sigterm_while_the_store_is_away_ends_every_run_for_its_readers(tmp_path: Path) -> None:
-    with ServerProcess(AGUI_STORE=f"sqlite:///{tmp_path}/runs.db") as server:
-        take_away = partial((tmp_path / "runs.db").rename, tmp_path / "away.db")
-        for events in await streams_at_sigterm(server, "hold", take_away):
-            assert [event["type"] for event in events][-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
-            assert events[-1]["code"] == "STORE_UNAVAILABLE"
-        assert await asyncio.to_thread(server.wait) == 0
-        assert sum("run end not stored" in line for line in server.log) == 2 * RUNS
         assert server.faults == []
 
 

@@ -68,15 +68,11 @@ logger = logging.getLogger(__name__)
 
 
 class H2State(Connection):
+    """A connection that may be closed while its data are handled."""
+
     def flush(self) -> None:
         if not self.is_closing():
             super().flush()
-
-    def go_away(self, code: ErrorCodes) -> None:
-        """Send GOAWAY: no new call is accepted, and open calls continue. h2's own method would end them."""
-        if not self.is_closing():
-            frame = GoAwayFrame(0, self._connection.highest_inbound_stream_id, code)
-            self._transport.write(frame.serialize())
 
 
 class H2EventDispatcher(EventsProcessor):
@@ -88,11 +84,11 @@ class H2EventDispatcher(EventsProcessor):
 
 
 class CallTasks(Handler):
-    def __init__(self, methods: dict[str, Method], application: HttpApplication, on_change: Callable[[], None]) -> None:
+    def __init__(self, methods: dict[str, Method], application: HttpApplication, on_end: Callable[[], None]) -> None:
         super().__init__(methods, ProtoCodec(), None, _DispatchServerEvents())
         self._application = application
         self._requests: dict[Stream, HttpRequest] = {}
-        self._on_change = on_change
+        self._on_end = on_end
         self.draining = False
 
     def accept(self, stream: Stream, headers: Headers, release_stream: Callable[[], None]) -> None:
@@ -101,7 +97,7 @@ class CallTasks(Handler):
         def release() -> None:
             self._requests.pop(stream, None)
             release_stream()
-            self._on_change()
+            self._on_end()
 
         if self.draining:
             stream.reset_nowait(ErrorCodes.REFUSED_STREAM)
@@ -111,7 +107,6 @@ class CallTasks(Handler):
             super().accept(stream, headers, release)
         else:
             self._requests[stream] = self._application.begin(stream, headers, release)
-        self._on_change()
 
     def cancel(self, stream: Stream) -> None:
         if stream in self._requests:
@@ -131,7 +126,7 @@ class GrpcProtocol(H2Protocol):
 
     def __init__(self, methods: dict[str, Method], connection: HttpConnection) -> None:
         application = HttpApplication(connection)
-        super().__init__(CallTasks(methods, application, self._calls_changed), CONFIG, H2_CONFIG)
+        super().__init__(CallTasks(methods, application, self._close_if_done), CONFIG, H2_CONFIG)
         self._connections = connection.connections
         self._loop = asyncio.get_running_loop()
 
@@ -149,7 +144,6 @@ class GrpcProtocol(H2Protocol):
         self.connection.initialize()
         self.processor = H2EventDispatcher(self.handler, self.connection)
         self._connections.add(self)
-        self._calls_changed()
 
     def data_received(self, data: bytes) -> None:
         """Handle bytes of the client. Bytes that are not HTTP/2 end the connection."""
@@ -179,16 +173,17 @@ class GrpcProtocol(H2Protocol):
         if self.handler.draining or self.connection.is_closing():
             return
         self.handler.draining = True
-        self.connection.go_away(ErrorCodes.NO_ERROR)
+        last_stream = self.connection._connection.highest_inbound_stream_id
+        self.transport.write(GoAwayFrame(0, last_stream, ErrorCodes.NO_ERROR).serialize())  # h2's own would end calls
         self._loop.call_later(END_SECONDS, self._end_calls)
-        self._calls_changed()
+        self._close_if_done()
 
     def _end_calls(self) -> None:
         for stream in list(self.processor.streams.values()):
             if stream.wrapper is not None:
                 stream.wrapper.cancel(GRPCError(Status.UNAVAILABLE, "The server is shutting down."))
 
-    def _calls_changed(self) -> None:
+    def _close_if_done(self) -> None:
         """Close the connection after GOAWAY and its last call."""
         if not self.connection.is_closing() and not self.processor.streams and self.handler.draining:
             self._loop.call_later(LINGER_SECONDS, self.processor.close, "Shut down")

@@ -9,8 +9,7 @@ Rules:
 
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar, cast
 
@@ -27,7 +26,6 @@ from agui_container.ports import Caller
 from agui_container.ports.records import ThreadRecord, ThreadStatus
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import parse_command
-from agui_container.protocols.conversation.events import with_field_names
 from agui_container.protocols.conversation.following import is_users
 from agui_container.protocols.roboto import requests
 from agui_container.protocols.roboto.goals import (
@@ -42,7 +40,6 @@ from agui_container.protocols.roboto.goals import (
     last_turn,
 )
 from agui_container.protocols.roboto.messages import (
-    FIELD_NAMES,
     NewRun,
     date_of,
     message_input,
@@ -51,7 +48,7 @@ from agui_container.protocols.roboto.messages import (
     start_input,
 )
 from agui_container.protocols.roboto.requests import FACTS, GOAL, Facts, fact_notes, read, validation_error
-from agui_container.protocols.roboto.turns import Turns
+from agui_container.protocols.roboto.turns import BUSY, Turns
 from agui_container.protocols.roboto.views import SessionView, digest, ids
 from agui_container.threads import offload, offload_if_large
 from agui_container.web.browser_policy import route_path
@@ -76,7 +73,6 @@ CLASSES: Mapping[int, str] = {
 }
 """Exception that a client raises, by status of the error table."""
 
-BUSY = "The session is not waiting for a message: the agent is at work."
 NO_INSTRUCTIONS = "system_prompt: this server takes no instructions of callers (AGUI_TRUST_INSTRUCTIONS)."
 
 ORG_ID = "x-roboto-org-id"
@@ -124,8 +120,7 @@ class Sessions:
         )
         run = self._new_run(f"ags_{uuid.uuid4().hex}", facts, start.goals)
         notes = [*fact_notes(asdict(facts)), *(goal.note for goal in run.goals)]
-        with field_names():
-            await self._turns.begin(caller, start_input(run, start), size, notes)
+        await self._turns.begin(caller, start_input(run, start), size, notes)
         question = question_id(run.run_id)
         return await self._turns.read(caller, run.thread_id, lambda it: it.as_begun(question, run.goals).json())
 
@@ -148,8 +143,7 @@ class Sessions:
             denied=[call.id for call in unanswered_in_last_turn(last)],
         )
         notes = [*fact_notes(changed), *(goal.note for goal in (*conclude(goals, run.now), *run.goals))]
-        with field_names():
-            await self._turns.begin(caller, message_input(run, message), size, notes)
+        await self._turns.begin(caller, message_input(run, message), size, notes)
         return NO_DATA
 
     async def add_tool_results(self, request: Request) -> bytes:
@@ -170,8 +164,7 @@ class Sessions:
         step = await offload(answer_calls, run.goals, turn, self._service.new_id, run.now) if run.goals else Step()
         notes = [*fact_notes(changed), *(goal.note for goal in step.changed)]
         run_input = results_input(run, answer.tool_results, step.messages)
-        with field_names():
-            await self._turns.begin(caller, run_input, size, notes, None if latest is None else latest.key.run_id)
+        await self._turns.begin(caller, run_input, size, notes, None if latest is None else latest.key.run_id)
         return NO_DATA
 
     def _new_run(
@@ -231,8 +224,7 @@ class Sessions:
         work = partial(SessionView.fork_at, at=at, now=time.time())
         message_id, notes = await self._turns.read(caller, thread_id, work)
         command = ThreadsFork(thread_id=thread_id, message_id=message_id, new_thread_id=f"ags_{uuid.uuid4().hex}")
-        with field_names():
-            new_id = str((await threads.answer(caller, command))["threadId"])
+        new_id = str((await threads.answer(caller, command))["threadId"])
         await threads.put_notes(caller, new_id, notes)
         return await self._turns.read(caller, new_id, SessionView.json)
 
@@ -254,17 +246,6 @@ class Sessions:
 
 def _session_id(request: Request) -> str:
     return str(request.path_params["sessionId"])
-
-
-@contextmanager
-def field_names() -> Iterator[None]:
-    """Name Roboto's fields in errors. THREAD_BUSY is a VALIDATION_ERROR, as Roboto has it during an active turn."""
-    try:
-        yield
-    except AppError as error:
-        if error.code is not ErrorCode.THREAD_BUSY:
-            raise with_field_names(error, FIELD_NAMES) from None
-        raise validation_error(BUSY) from None
 
 
 def check_results(request: requests.ToolResultsRequest, calls: Iterable[ToolCall]) -> None:

@@ -36,7 +36,7 @@ from agui_container.log_values import format_fields
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadDelta, ThreadKey, ThreadNote, ThreadRecord, ThreadStatus
 from agui_container.protocol.envelope import Batch
-from agui_container.protocol.errors import AppError, clip_message
+from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.protocols.conversation.approvals import approval_requests
 from agui_container.protocols.conversation.events import (
     RUN_ENDS,
@@ -48,7 +48,7 @@ from agui_container.protocols.conversation.events import (
 )
 from agui_container.protocols.roboto.goals import begins_turn, goals_in, goals_of, last_turn, next_step
 from agui_container.protocols.roboto.messages import FIELD_NAMES, NewRun, continued_input
-from agui_container.protocols.roboto.requests import APPROVAL_REQUIRED, CANCELLED, Facts, TurnFailure
+from agui_container.protocols.roboto.requests import APPROVAL_REQUIRED, CANCELLED, Facts, TurnFailure, validation_error
 from agui_container.protocols.roboto.views import NOTES, Position, SessionView
 from agui_container.run.policy import NO_CONDITION, ThreadCondition
 from agui_container.run.subscription import Subscription
@@ -61,17 +61,7 @@ HOLD_SECONDS = 1.0
 STORE_SECONDS = 5.0
 """Seconds after a run for which its live messages are kept, unless the store has its end before."""
 
-SHOWN = {
-    EventType.TEXT_MESSAGE_START,
-    EventType.TEXT_MESSAGE_CONTENT,
-    EventType.TEXT_MESSAGE_END,
-    EventType.TOOL_CALL_START,
-    EventType.TOOL_CALL_ARGS,
-    EventType.TOOL_CALL_END,
-    EventType.TOOL_CALL_RESULT,
-    EventType.MESSAGES_SNAPSHOT,
-}
-"""Events that change the messages of a session. A call is shown only when its arguments are complete."""
+BUSY = "The session is not waiting for a message: the agent is at work."
 
 NO_APPROVALS = (
     "The agent waits for an approval, which can be given through another protocol only: {names}. "
@@ -95,7 +85,7 @@ class LiveMessages:
         return self._transcript.messages
 
     def feed(self, data: bytes) -> None:
-        """Change the messages by one of the events that are ``SHOWN``, as JSON."""
+        """Change the messages by an event as JSON. A call is open until its arguments are complete."""
         event = EVENT.validate_json(data)
         self._transcript.feed(event)
         match event:
@@ -150,7 +140,7 @@ class LiveRun:
         for kind, data in zip(batch.types, batch.data, strict=True):
             if kind in RUN_ENDS:
                 self.end = kind, orjson.loads(data)
-            elif kind in SHOWN and not self._is_stored:
+            elif not self._is_stored:
                 self.size += len(data)
                 live.feed(data)
 
@@ -235,10 +225,15 @@ class Turns:
     ) -> None:
         """Begin a run, store notes of its session, and read the run to its end.
 
-        Raises ``AppError`` as ``Engine.admit``. A newer run than ``latest_run`` refuses it.
+        A newer run than ``latest_run`` refuses it. Raises ``AppError`` as ``Engine.admit``, with Roboto's fields, and
+        VALIDATION_ERROR for THREAD_BUSY, as Roboto has it while the agent is at work.
         """
         condition = NO_CONDITION if latest_run is None else ThreadCondition(latest_run=latest_run)
-        subscription = await self._service.admit(run_input, caller, size, condition)
+        try:
+            subscription = await self._service.admit(run_input, caller, size, condition)
+        except AppError as error:
+            is_busy = error.code is ErrorCode.THREAD_BUSY
+            raise validation_error(BUSY) if is_busy else with_field_names(error, FIELD_NAMES) from None
         try:
             await self._service.threads.put_notes(caller, run_input.thread_id, notes)
         finally:

@@ -49,10 +49,6 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def dump_turn(turn: ThreadDelta) -> str:
-    return json.dumps(msgspec.to_builtins(turn), separators=(",", ":"))
-
-
 def load_turns(events: Iterable[Event]) -> list[ThreadDelta]:
     """Return the complete turns of a thread, oldest first. A record that cannot be read is logged and skipped."""
     turns: list[ThreadDelta] = []
@@ -114,7 +110,7 @@ def make_turn_parts(key: ThreadKey, turn: ThreadDelta, *, conversational: bool) 
 
     Equal turns of a thread have the same tokens. With ``conversational`` memory strategies get the new messages.
     """
-    text, at = dump_turn(turn), f"{turn.thread.changed_at:.6f}"
+    text, at = json.dumps(msgspec.to_builtins(turn), separators=(",", ":")), f"{turn.thread.changed_at:.6f}"
     name = digest(json.dumps([*key, text]))
     new = [message for message in turn.messages if conversational and message.run_id != EARLIER]
     items = [item for message in new if (item := conversation_item(message)) is not None]

@@ -116,7 +116,8 @@ async def apply_change(connection: AsyncConnection, thread: int, revision: int, 
     if change.messages:
         await _put(connection, thread, revision, change.messages)
     if change.order is not None and await _reorder(connection, thread, change.order):
-        await _set(connection, thread, order_revision=revision)
+        row = update(THREADS).where(THREADS.c.number == thread)
+        await connection.execute(row.values(order_revision=revision))
     if change.state is not None:
         differs = or_(THREADS.c.state.is_(None), THREADS.c.state != change.state)
         row = update(THREADS).where(THREADS.c.number == thread, differs)
@@ -126,10 +127,6 @@ async def apply_change(connection: AsyncConnection, thread: int, revision: int, 
     if change.title is not None:
         untitled = update(THREADS).where(THREADS.c.number == thread, THREADS.c.title.is_(None))
         await connection.execute(untitled.values(title=change.title))
-
-
-async def _set(connection: AsyncConnection, thread: int, **values: object) -> None:
-    await connection.execute(update(THREADS).where(THREADS.c.number == thread).values(values))
 
 
 async def _put(connection: AsyncConnection, thread: int, revision: int, messages: Sequence[StoredMessage]) -> None:

@@ -42,19 +42,12 @@ class EscapedText(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - as in the base
-        return None if value is None else escape_text(value)
+        if value is None:
+            return None
+        return value.replace("\\", "\\\\").replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - as in the base
-        return None if value is None else unescape_text(value)
-
-
-def escape_text(value: str) -> str:
-    value = value.replace("\\", "\\\\").replace("\0", "\\0")
-    return value.encode("utf-8", "backslashreplace").decode()
-
-
-def unescape_text(value: str) -> str:
-    return _ESCAPED.sub(_unescape, value) if "\\" in value else value
+        return value if value is None or "\\" not in value else _ESCAPED.sub(_unescape, value)
 
 
 def _unescape(found: re.Match[str]) -> str:
@@ -95,6 +88,10 @@ NUMBER = BigInteger().with_variant(Integer, "sqlite")
 def _of(table: str) -> ForeignKey:
     """Return a foreign key to ``table`` that deletes the row together with its parent."""
     return ForeignKey(f"{table}.number", ondelete="CASCADE")
+
+
+def _index_where(condition: str, name: str, column: str, *, unique: bool = False) -> Index:
+    return Index(name, column, unique=unique, sqlite_where=text(condition), postgresql_where=text(condition))
 
 
 THREADS = Table(
@@ -144,20 +141,9 @@ RUNS = Table(
     UniqueConstraint("digest"),
     Index(None, "owner", "number"),
     Index("runs_by_thread", "thread", "number"),
-    Index(
-        "runs_one_active_per_thread",
-        "thread",
-        unique=True,
-        sqlite_where=text("status = 'running'"),
-        postgresql_where=text("status = 'running'"),
-    ),
-    Index(
-        "runs_open_by_replica",
-        "replica",
-        sqlite_where=text("ended_at IS NULL"),
-        postgresql_where=text("ended_at IS NULL"),
-    ),
-    Index("runs_kept_by_ended_at", "ended_at", sqlite_where=text("kept"), postgresql_where=text("kept")),
+    _index_where("status = 'running'", "runs_one_active_per_thread", "thread", unique=True),
+    _index_where("ended_at IS NULL", "runs_open_by_replica", "replica"),
+    _index_where("kept", "runs_kept_by_ended_at", "ended_at"),
     sqlite_autoincrement=True,
 )
 

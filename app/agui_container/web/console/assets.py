@@ -99,10 +99,11 @@ class Asset:
 
 def load_assets(options: ConsoleOptions, folder: Path = STATIC) -> dict[str, Asset]:
     """Read every file of a folder that the build made, by its path there, and the logo."""
-    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
     assets = {
-        name: Asset(name, path.read_bytes(), _read_compressed(files.get(name + COMPRESSED)))
-        for name, path in files.items()
+        name: Asset(name, body, files.get(name + COMPRESSED))
+        for name, body in files.items()
         if not name.endswith(COMPRESSED)
     }
     attributes = {"title": options.title, "accent": options.accent, "greeting": options.greeting}
@@ -114,7 +115,3 @@ def load_assets(options: ConsoleOptions, folder: Path = STATIC) -> dict[str, Ass
     title = f"<title>{html.escape(options.title)}</title>".encode()
     assets["index.html"] = Asset("index.html", index.body.replace(b"<title>Chat</title>", title))
     return assets
-
-
-def _read_compressed(path: Path | None) -> bytes | None:
-    return None if path is None else path.read_bytes()

@@ -17,8 +17,6 @@ class Answer(BaseModel):
 
 
 class HealthAnswer(BaseModel):
-    """Health of the process."""
-
     status: Literal["Healthy", "HealthyBusy"]
     time_of_last_update: int
 
@@ -39,21 +37,15 @@ class RunAnswer(Answer):
 
 
 class RunList(Answer):
-    """Runs of the caller, the newest first."""
-
     runs: list[RunAnswer]
 
 
 class Origin(Answer):
-    """Thread and last message that a fork was made from."""
-
     thread_id: str
     message_id: str
 
 
 class Thread(Answer):
-    """A thread without its messages."""
-
     thread_id: str
     title: str = ""
     status: ThreadStatus
@@ -81,8 +73,6 @@ class ThreadDeltaAnswer(Thread):
 
 
 class Feedback(Answer):
-    """Feedback on a message."""
-
     message_id: str
     sentiment: FeedbackSentiment
     categories: list[FeedbackCategory]
@@ -92,8 +82,6 @@ class Feedback(Answer):
 
 
 class StoredFeedback(Feedback):
-    """Feedback as it was stored."""
-
     thread_id: str
 
 
@@ -134,7 +122,5 @@ class ThreadContents(Thread):
 
 
 class Deleted(Answer):
-    """A deleted thread."""
-
     thread_id: str
     deleted: Literal[True]

@@ -17,7 +17,6 @@ from fastapi.responses import PlainTextResponse
 from fastapi.routing import APIRoute
 from fastapi.sse import EventSourceResponse
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 from starlette.routing import BaseRoute
 
 from agui_container.web.caller_middleware import AGENT
@@ -165,14 +164,14 @@ def _thread_route(path: str, method: str, command: type[BaseModel], returns: obj
     summary, _, description = text.partition(". ")
     source: Any = Query if method == "GET" else partial(Body, embed=True)
     parameters = [
-        _parameter(alias, Annotated[(field.annotation, *field.metadata, source())], _default(field))
+        _parameter(
+            alias,
+            Annotated[(field.annotation, *field.metadata, source())],
+            Parameter.empty if field.is_required() else field.default,
+        )
         for alias, field in ((field.alias or name, field) for name, field in command.model_fields.items())
         if alias != "type" and f"{{{alias}}}" not in path and alias != "threadId"
     ]
     return _route(
         path, method, summary.removesuffix("."), *parameters, returns=returns, description=description, **options
     )
-
-
-def _default(field: FieldInfo) -> object:
-    return Parameter.empty if field.is_required() else field.default

@@ -1,4 +1,4 @@
-"""Large bodies are parsed off the event loop."""
+"""Large bodies are parsed off the event loop, and large results are encoded in pieces."""
 
 import asyncio
 import json
@@ -6,6 +6,7 @@ import threading
 from collections.abc import Awaitable, Callable
 
 import pytest
+from pydantic_core import from_json
 from starlette.requests import Request
 from starlette.types import Message, Receive
 
@@ -13,7 +14,7 @@ from agui_container.engine.engine import Engine
 from agui_container.protocol.errors import AppError
 from agui_container.threads import LARGE_BYTES
 from agui_container.web import requests
-from agui_container.web.requests import read_body, read_fields, read_request
+from agui_container.web.requests import encode_result, read_body, read_fields, read_request
 from tests.engine.doubles import caller, forever, make_service
 
 LARGE = json.dumps({"title": "x" * LARGE_BYTES}).encode()
@@ -92,3 +93,14 @@ async def test_a_cancelled_request_is_refused_by_a_server_that_stops_and_cancell
         error = reading.exception()
         assert isinstance(error, AppError)
         assert error.code == "SHUTTING_DOWN"
+
+
+async def test_a_large_result_is_encoded_while_other_tasks_run() -> None:
+    items = [LARGE_BYTES * "x" for _ in range(5)]
+    encoding = asyncio.create_task(encode_result({"messages": items}))
+    turns = 0
+    while not encoding.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns >= len(items)
+    assert from_json(encoding.result()) == {"messages": items}
