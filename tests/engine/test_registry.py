@@ -30,7 +30,7 @@ async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
 
 async def run_to_end(service: Engine, run: str, thread: str = "t1", owner: str = "everybody") -> None:
     """Execute a run to its end, after its reader has disconnected."""
-    reader = service.start(asking(thread, run), caller(owner))
+    reader = await service.admit(asking(thread, run), caller(owner))
     assert (await envelopes(reader))[-1].type == "RUN_FINISHED"
     reader.close()
 
@@ -55,7 +55,7 @@ async def test_background_work_that_fails_is_logged_and_over(caplog: pytest.LogC
         yield "hi"
 
     service = make_service(agent)
-    assert (await envelopes(service.start(asking(), caller())))[-1].type == "RUN_FINISHED"
+    assert (await envelopes(await service.admit(asking(), caller())))[-1].type == "RUN_FINISHED"
     await eventually(lambda: service.health.report()["status"] == "Healthy")
     assert "background work failed" in caplog.text
     assert "no disk" in caplog.text
@@ -67,7 +67,7 @@ async def test_background_work_that_fails_is_logged_and_over(caplog: pytest.LogC
 async def test_reading_out_waits_for_the_last_reader() -> None:
     service = make_service(brief)
     await run_to_end(service, "r0")  # all have left once, and others come
-    readers = [service.start(asking(), caller()) for _ in range(2)]
+    readers = [await service.admit(asking(), caller()) for _ in range(2)]
     await service.drain(1)
     waiting = asyncio.create_task(service.wait_for_readers(10))
     await asyncio.sleep(0)
@@ -91,8 +91,8 @@ async def test_a_run_whose_leavings_cannot_be_kept_ends_once_and_frees_its_threa
 
     service = make_service(agent_of(StateSnapshotEvent(snapshot={"a": 1})))
     monkeypatch.setattr(SharedState, "json", unwritable)
-    assert names(await envelopes(service.start(asking(), caller())))[-2:] == ["STATE_SNAPSHOT", "RUN_FINISHED"]
-    assert names(await envelopes(service.start(asking("t1", "r2"), caller())))[-1] == "RUN_FINISHED"
+    assert names(await envelopes(await service.admit(asking(), caller())))[-2:] == ["STATE_SNAPSHOT", "RUN_FINISHED"]
+    assert names(await envelopes(await service.admit(asking("t1", "r2"), caller())))[-1] == "RUN_FINISHED"
     assert "result of the run cannot be stored" in caplog.text
 
 
@@ -103,7 +103,7 @@ async def test_an_agent_that_hangs_behind_its_own_end_is_cut_off_when_its_time_i
 
     clock = FakeClock()
     service = make_service(agent, Settings(run_timeout=60), clock=clock)
-    assert names(await envelopes(service.start(asking(), caller())))[-1] == "RUN_FINISHED"
+    assert names(await envelopes(await service.admit(asking(), caller())))[-1] == "RUN_FINISHED"
     assert service.registry.tasks
     clock.advance(60)
     await wait_until_idle(service)

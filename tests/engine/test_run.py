@@ -33,7 +33,7 @@ def names(log: list[Envelope]) -> list[str]:
 
 async def log_of(agent: object, **limits: int) -> list[Envelope]:
     """Execute a run and return its log."""
-    return await envelopes(make_service(agent, limits=CapacityLimits(**limits)).start(asking(), caller()))
+    return await envelopes(await make_service(agent, limits=CapacityLimits(**limits)).admit(asking(), caller()))
 
 
 async def wait_until_idle(service: Engine) -> None:
@@ -58,7 +58,7 @@ async def test_a_tight_agent_lets_others_run() -> None:
             yield CustomEvent(name="n", value=number)
 
     service = make_service(agent)
-    reader = service.start(asking(), caller())
+    reader = await service.admit(asking(), caller())
     seen = [0]
     while not reader.run.log.has_ended:
         await asyncio.sleep(0)
