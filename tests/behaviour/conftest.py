@@ -14,7 +14,6 @@ from grpclib.client import Channel
 from agui_container.engine.engine import Engine
 from agui_container.main import build_app
 from agui_container.models.offline import NAME
-from agui_container.ports import Clock
 from agui_container.settings import Settings
 from tests.behaviour.approval_tools import PAID, POLICY, TOOLS
 from tests.behaviour.conversations import ClientThread
@@ -105,18 +104,9 @@ class Site:
 
 
 class ServeOver(Protocol):
-    """Serve an agent, the assistant where there is none, and reach it over the protocol of the parameter.
+    """Serve an agent, the assistant where there is none, and reach it over the protocol of the parameter."""
 
-    The agent's server has ``clock``, or one that stands still.
-    """
-
-    async def __call__(
-        self,
-        agent: object = None,
-        clock: Clock | None = None,
-        /,
-        **settings: Any,  # noqa: ANN401 - the fields of Settings
-    ) -> Site: ...
+    async def __call__(self, agent: object = None, /, **settings: Any) -> Site: ...  # noqa: ANN401 - of Settings
 
 
 @pytest.fixture(params=PROTOCOLS)
@@ -125,16 +115,11 @@ async def serve_over(request: pytest.FixtureRequest) -> AsyncIterator[ServeOver]
     PAID.clear()
     async with AsyncExitStack() as stack:
 
-        async def serve_over(
-            agent: object = None,
-            clock: Clock | None = None,
-            /,
-            **settings: Any,  # noqa: ANN401 - the fields of Settings
-        ) -> Site:
-            fake = FakeClock()
+        async def serve_over(agent: object = None, /, **settings: Any) -> Site:  # noqa: ANN401 - of Settings
+            clock = FakeClock()
             chosen = Settings(**({} if agent else {"tools": TOOLS, "tool_policy": POLICY}), **settings)
-            app = build_app(chosen, make_service(agent, chosen, clock=clock or fake) if agent else None)
+            app = build_app(chosen, make_service(agent, chosen, clock=clock) if agent else None)
             url = await stack.enter_async_context(serving(app))
-            return Site(request.param, app.state.service, fake, url, stack)
+            return Site(request.param, app.state.service, clock, url, stack)
 
         yield serve_over

@@ -1,5 +1,6 @@
 """A client that comes back with nothing to say sees its thread as it is, and nothing runs."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -81,6 +82,16 @@ async def test_connecting_again_and_again_leaves_nothing(connect: Connect) -> No
     for _ in range(3):
         assert types(await client.run(ask(run="again", messages=[]))) == SHOWN
     assert client.service.readings()[LIMIT_USE.name]["logBytes"] == before
+
+
+async def test_connecting_twice_at_once_shows_the_thread_twice_and_leaves_nothing(connect: Connect) -> None:
+    client = await connect(agent_with_state)
+    await run_and_store(client)
+    memory = client.service.quota.log_memory
+    before = (memory.logs, memory.used)
+    both = await asyncio.gather(*(client.run(ask(run="again", messages=[])) for _ in range(2)))
+    assert [types(events) for events in both] == [SHOWN, SHOWN]
+    assert (memory.logs, memory.used) == before
 
 
 async def test_an_agent_of_ones_own_may_speak_first(connect: Connect) -> None:

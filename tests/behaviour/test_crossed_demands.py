@@ -1,7 +1,6 @@
 """Demands of a caller on tool calls, where another client answers and demands nothing."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from time import monotonic
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 from ag_ui.core import (
@@ -16,13 +15,12 @@ from ag_ui.core import (
 from agui_container import RunContext
 from agui_container.agents.as_agent import as_agent
 from agui_container.agents.gate.call_tool import AgentWithTools
-from agui_container.agents.gate.journal import Journal
 from agui_container.assistant.assistant import Assistant
 from agui_container.assistant.subagents import Subagent
 from agui_container.models.offline import OfflineModel
-from agui_container.ports import Item, RunInterrupted, Tool
-from agui_container.tools.policy import ToolPolicy
+from agui_container.ports import Item, RunInterrupted
 from tests.agents.doubles import DONE, ScriptedModel, asks
+from tests.behaviour.approval_tools import with_tools
 from tests.behaviour.client import Client, outcome
 from tests.behaviour.conversations import PAINT, answer, calls, interrupts
 from tests.behaviour.subagents import paid, pay
@@ -83,17 +81,6 @@ async def test_a_turn_that_is_abandoned_for_a_new_message_takes_its_demands_with
     assert (outcome(events), paid) == ("success", [5])
 
 
-class Till:
-    """A source with the tool ``pay``."""
-
-    name = "till"
-
-    async def tools(self, ctx: RunContext) -> Sequence[Tool]:
-        return (pay,)
-
-    async def aclose(self) -> None: ...
-
-
 def asking(*, raises: bool) -> AgentWithTools:
     """An agent of one's own that asks a question of its own, and pays as soon as it is answered."""
 
@@ -108,15 +95,7 @@ def asking(*, raises: bool) -> AgentWithTools:
             yield RunFinishedEvent(thread_id=input.thread_id, run_id=input.run_id, outcome=asked)
 
     paid.clear()
-    return with_till(agent)
-
-
-def with_till(agent: object) -> AgentWithTools:
-    """An agent that may pay without asking."""
-    policy = ToolPolicy.parse("[]")
-    return AgentWithTools(
-        as_agent(agent, "agent"), (Till(),), policy, Journal(), is_configured=True, monotonic=monotonic
-    )
+    return with_tools(agent, "[]", pay)
 
 
 @pytest.mark.parametrize("raises", [False, True], ids=["event", "exception"])
@@ -145,7 +124,7 @@ async def painting(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]
 
 
 def function_that_paints() -> AgentWithTools:
-    return with_till(painting)
+    return with_tools(painting, "[]", pay)
 
 
 def assistant_that_paints() -> Assistant:

@@ -1,20 +1,16 @@
 """Forks of threads: their history, their status, and calls that wait in them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from time import monotonic
+from collections.abc import AsyncIterator
 
 import pytest
 from ag_ui.core import RunAgentInput, TextMessageChunkEvent, ToolCallEndEvent, ToolCallStartEvent, ToolMessage
 
 from agui_container import RunContext
-from agui_container.agents.as_agent import as_agent
-from agui_container.agents.gate.call_tool import AgentWithTools
-from agui_container.agents.gate.journal import Journal
-from agui_container.ports import Item, Tool
+from agui_container.ports import Item
 from agui_container.ports.records import ThreadStatus
-from agui_container.tools.policy import ToolPolicy
 from tests.agents.turns import POLICY, pay, refund
+from tests.behaviour.approval_tools import with_tools
 from tests.behaviour.test_threads import refusal, send_command, silent, store_of, wait_for_thread
 from tests.conftest import Connect
 from tests.engine.conversations import ANSWER, CALLS, QUESTION, RESULT, store_active_run, store_conversation
@@ -72,23 +68,13 @@ async def test_the_status_of_a_fork_follows_its_last_message(connect: Connect, m
     assert (await send_command(client, "fork", threadId="t1", messageId=message))["status"] == turn
 
 
-class Till:
-    name = "till"
-
-    async def tools(self, ctx: RunContext) -> Sequence[Tool]:
-        return (pay, refund)
-
-    async def aclose(self) -> None: ...
-
-
 async def pay_and_refund(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[str]:
     calls = ctx.call_tool("pay", {"amount": 1}), ctx.call_tool("refund", {"amount": 2})
     yield str(await asyncio.gather(*calls))
 
 
 async def test_a_fork_at_a_call_that_waits_for_approval_is_the_users_turn(connect: Connect) -> None:
-    agent, policy = as_agent(pay_and_refund, "agent"), ToolPolicy.parse(POLICY)
-    client = await connect(AgentWithTools(agent, (Till(),), policy, Journal(), is_configured=True, monotonic=monotonic))
+    client = await connect(with_tools(pay_and_refund, POLICY, pay, refund))
     await client.run(ask())
     thread = await wait_for_thread(client)
     called = [message["id"] for message in thread["messages"] if "toolCalls" in message]

@@ -180,6 +180,19 @@ async def test_the_status_follows_the_runs_and_is_stamped_once(connect: Connect)
     assert health.report()["time_of_last_update"] == int(START) + 30
 
 
+@pytest.mark.parametrize("seconds", [10_000.0, -10_000.0], ids=["forward", "back"])
+async def test_a_clock_that_jumps_ends_no_run_and_no_time_is_in_the_future(connect: Connect, seconds: float) -> None:
+    agent = WaitingAgent()
+    client = await connect(agent, run_timeout=60)
+    stream = await begin_run(client)
+    client.clock.now += seconds
+    (run,) = (await client.command({"command": {"type": "runs.list"}}))["runs"]
+    assert (run["status"], run["seconds"]) == ("running", max(0.0, seconds))
+    assert int(client.service.health.report()["time_of_last_update"]) <= client.clock.now
+    agent.may_end.set()
+    assert outcome(await stream.rest()) == "success"
+
+
 async def test_a_forgotten_run_is_refused_and_never_run_again(connect: Connect) -> None:
     started = []
 

@@ -56,7 +56,6 @@ def test_the_defaults_are_healthy(capsys: pytest.CaptureFixture[str]) -> None:
         "settings": OK,
         "agent": OK,
         "store": OK,
-        "aws": SKIPPED,
         "model": OK,
         "mcp": SKIPPED,
     }

@@ -26,11 +26,6 @@ STREAM = (
     'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,'
     '"delta":{"role":"assistant","content":"ok"},"finish_reason":null}]}\n\ndata: [DONE]\n\n'
 )
-IDENTITY = """<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>
-<Arn>arn:aws:iam::123456789012:user/ann</Arn><UserId>AIDA</UserId><Account>123456789012</Account>
-</GetCallerIdentityResult></GetCallerIdentityResponse>"""
-REFUSED = """<ErrorResponse><Error><Type>Sender</Type><Code>InvalidClientTokenId</Code>
-<Message>The security token included in the request is invalid.</Message></Error></ErrorResponse>"""
 
 
 @dataclass
@@ -110,27 +105,6 @@ def test_mcp_servers_list_their_tools(monkeypatch: pytest.MonkeyPatch, capfd: py
     assert there["detail"].startswith("demo: demo_")
     assert missing["status"] == FAILED
     assert missing["detail"].startswith("gone: The MCP server 'gone' cannot be reached: FileNotFoundError: ")
-
-
-def test_the_identity_and_region_of_aws_are_shown(
-    fixed_server: FixedServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fixed_server.body, fixed_server.content_type = IDENTITY, "text/xml"
-    monkeypatch.setattr(doctor, "CHECKS", {"aws": doctor.CHECKS["aws"]})
-    monkeypatch.setenv("AGUI_MODEL", "bedrock:m")
-    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", fixed_server.url)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIA")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", planted("aws"))
-    region, identity = examine(capsys, "aws")
-    assert (region["status"], region["detail"]) == (FAILED, "there is none")
-    assert (identity["status"], identity["detail"]) == (OK, "arn:aws:iam::123456789012:user/ann")
-    monkeypatch.setenv("AWS_REGION", "eu-west-1")
-    region, identity = examine(capsys, "aws")
-    assert (region["status"], region["detail"]) == (OK, "eu-west-1")
-    fixed_server.status, fixed_server.body = 403, REFUSED
-    region, identity = examine(capsys, "aws")
-    assert (region["status"], identity["status"]) == (OK, FAILED)
-    assert "InvalidClientTokenId" in identity["detail"]
 
 
 def test_a_check_that_breaks_does_not_end_the_others(

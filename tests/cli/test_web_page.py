@@ -46,17 +46,6 @@ async def page() -> AsyncIterator[str]:
         yield f"{address}/"
 
 
-async def test_a_refusal_of_the_platform_is_shown() -> None:
-    async with (
-        signed_runtime() as runtime,
-        listening(build_page(page_for(runtime, "another"))) as address,
-        httpx.AsyncClient(base_url=address, headers={"X-Amzn-Bedrock-AgentCore-Runtime-Session-Id": "s" * 33}) as http,
-    ):
-        listed = await http.post("/invocations", json=LIST)
-        run = await http.post("/invocations", json=ask())
-    assert (listed.status_code, run.status_code) == (403, 403)
-
-
 async def test_a_runtime_for_tokens_gets_the_token_from_the_page_and_not_from_the_browser(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,6 @@ Rules:
 - An exception that it raises is a finding, too, with the advice of ``ADVICE``.
 """
 
-import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -28,15 +27,11 @@ from agui_container.stores import open_store
 from agui_container.tools.mcp import McpConfigError, parse_servers
 from agui_container.tools.mcp.servers import Server
 
-AWS_SECONDS = 5
-"""Seconds to connect to AWS, and to read an answer."""
-
 QUESTION = Prompt("Answer with one word.", [UserMessage(id="doctor", content="Say ok.")])
 
 ADVICE = {
     "agent": "Correct this setting or the code that it names.",
     "store": "Check the address, user, password and network of AGUI_STORE.",
-    "aws": "Give this process credentials: a role, a profile (AWS_PROFILE) or keys.",
     "mcp": "Check the url and the headers, or the command, of this server in AGUI_MCP_SERVERS.",
 }
 """What to do if a check fails."""
@@ -137,24 +132,6 @@ async def check_store(settings: Settings) -> Findings:
             yield ok("migrations", "the schema is that of this version")
     finally:
         await store.aclose()
-
-
-async def check_aws(settings: Settings) -> Findings:
-    models, store = (settings.model, *settings.models), settings.store.get_secret_value()
-    if not any("bedrock:" in each for each in models) and not store.startswith("agentcore-"):
-        yield skipped("aws", "the settings name nothing of AWS")
-        return
-    from boto3.session import Session  # type: ignore[import-untyped]  # noqa: PLC0415 - a slow import
-    from botocore.config import Config  # type: ignore[import-untyped]  # noqa: PLC0415
-
-    config = Config(connect_timeout=AWS_SECONDS, read_timeout=AWS_SECONDS, retries={"total_max_attempts": 1})
-    session = Session(region_name=os.environ.get("AWS_REGION"))
-    if session.region_name is None:
-        yield failed("aws region", "there is none", "Set AWS_REGION to the region of the model.")
-    else:
-        yield ok("aws region", session.region_name)
-    client = session.client("sts", session.region_name or "us-east-1", config=config)
-    yield ok("aws identity", str((await asyncio.to_thread(client.get_caller_identity))["Arn"]))
 
 
 async def check_models(settings: Settings) -> Findings:

@@ -42,7 +42,6 @@ Check = Callable[[Settings], Findings]
 CHECKS: Mapping[str, Check] = {
     "agent": checks.check_agent,
     "store": checks.check_store,
-    "aws": checks.check_aws,
     "model": checks.check_models,
     "mcp": checks.check_mcp_servers,
 }
@@ -54,7 +53,7 @@ CHECKS: Mapping[str, Check] = {
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all findings.")
 def doctor(agent: str | None, config: Path | None, *, as_json: bool) -> int:
-    """Check Python, packages, settings, the agent, its store, AWS, models and MCP servers.
+    """Check Python, packages, settings, the agent, its store, models and MCP servers.
 
     Each model is asked for one token. The exit status is 1 if a check failed, and else 0.
     """

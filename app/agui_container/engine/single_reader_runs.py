@@ -46,6 +46,7 @@ class SingleReaderRun:
     def __init__(self, key: RunKey, log: EventLog) -> None:
         self.key = key
         self.log = log
+        self._is_discarded = False
 
     def subscribe(self, after: int = 0, on_close: OnClose | None = None) -> LocalSubscription:
         def close(subscription: Subscription, may_stay_unread: bool) -> None:  # noqa: FBT001 - as OnClose
@@ -56,8 +57,10 @@ class SingleReaderRun:
         return LocalSubscription(self, self.log, after, close)
 
     def leave(self) -> None:
-        """Called when the reader has left."""
-        self.log.discard()
+        """Called when the reader has left, and when one has that had sent the same ids at the same time."""
+        if not self._is_discarded:
+            self._is_discarded = True
+            self.log.discard()
 
 
 def snapshot_run(key: RunKey, events: Sequence[EncodedEvent], flusher: Flusher, memory: LogMemory) -> SingleReaderRun:

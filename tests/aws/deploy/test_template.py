@@ -4,7 +4,6 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import botocore.session  # type: ignore[import-untyped]
 import pytest
@@ -15,8 +14,6 @@ from agui_container.aws.deploy.options import DeployOptions
 from agui_container.cli.command_line import main
 from agui_container.settings import Settings
 from agui_container.settings_sources import load_with_origins
-from tests.aws.deploy.account import CONTROL
-from tests.aws.deploy.stacks import call_parameters
 from tests.engine.doubles import Json
 
 AWS = botocore.session.get_session()
@@ -94,21 +91,6 @@ def statements(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str,
     return {each["Sid"]: each for each in policies(capsys, *arguments)["runtime"]["Statement"]}
 
 
-def faults(shape: Any, value: Any, place: str) -> list[str]:  # noqa: ANN401 - of botocore
-    """Faults that boto3 leaves to the server: values outside an enumeration, a pattern or a length."""
-    if isinstance(value, dict):
-        inner = shape.members if shape.type_name == "structure" else dict.fromkeys(value, getattr(shape, "value", None))
-        return [fault for name, each in value.items() for fault in faults(inner[name], each, f"{place}.{name}")]
-    if isinstance(value, list):
-        return [fault for each in value for fault in faults(shape.member, each, place)]
-    enum, pattern = getattr(shape, "enum", []), shape.metadata.get("pattern", "\\p")
-    is_known = not enum or value in enum
-    has_form = "\\p" in pattern or re.fullmatch(pattern, str(value)) is not None
-    size = len(value) if isinstance(value, str) else value if isinstance(value, int) else 1
-    has_size = shape.metadata.get("min", size) <= size <= shape.metadata.get("max", size)
-    return [] if is_known and has_form and has_size else [f"{place}: {value}"]
-
-
 @pytest.mark.parametrize("arguments", [(), ("--builder", "codebuild", "--endpoint", "prod")])
 @pytest.mark.parametrize("text", ["", FULL], ids=["defaults", "everything"])
 def test_the_models_of_aws_take_every_call_of_a_dry_run(
@@ -124,21 +106,6 @@ def test_the_models_of_aws_take_every_call_of_a_dry_run(
             assert len(given["TemplateBody"].encode()) < 51_200
         model = AWS.get_service_model(call["service"]).operation_model(call["operation"])
         validate_parameters(given, model.input_shape)
-
-
-@pytest.mark.parametrize("text", ["", FULL + CLAIMS], ids=["defaults", "everything"])
-def test_agentcore_takes_the_properties_of_the_runtime(
-    project: Path, capsys: pytest.CaptureFixture[str], text: str
-) -> None:
-    write(project, text)
-    runtime = call_parameters(resources(capsys)["Runtime"])
-    runtime["protocolConfiguration"] = {"serverProtocol": runtime["protocolConfiguration"]}
-    if "authorizerConfiguration" in runtime:
-        runtime["authorizerConfiguration"] = call_parameters(runtime["authorizerConfiguration"])
-    runtime["roleArn"] = "arn:aws:iam::123456789012:role/x"
-    shape = AWS.get_service_model(CONTROL).operation_model("CreateAgentRuntime").input_shape
-    validate_parameters(runtime, shape)
-    assert faults(shape, runtime, "") == []
 
 
 def test_a_dry_run_makes_no_call_and_needs_no_credentials(

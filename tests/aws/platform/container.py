@@ -118,7 +118,9 @@ def main() -> None:
         sys.exit(3)
     port = 0 if "wrong-port" in FAULTS else int(os.environ["PORT"])
     host = "127.0.0.1" if "loopback" in FAULTS else "0.0.0.0"  # noqa: S104 - as in AgentCore
-    routes: list[BaseRoute] = [Route("/ping", ping), Route("/invocations", invocations, methods=["POST"])]
+    routes: list[BaseRoute] = [Route("/invocations", invocations, methods=["POST"])]
+    if "no-ping" not in FAULTS:
+        routes.append(Route("/ping", ping))
     if "no-socket" not in FAULTS:
         routes.append(WebSocketRoute("/ws", talk))
     server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes), host=host, port=port, log_level="warning"))

@@ -66,6 +66,7 @@ FAULTS = {
     ("http-errors", "no-end", "many-frames"): {"error.visible", "run.end", "socket.frame-rate"},
     ("socket-no-end", "holds-back"): {"run.end", "run.streamed"},
     ("other-path",): {"invocations.answer", "error.visible", "session.concurrent"},
+    ("no-ping", "json-only"): {"ping.answer", "ping.status", "ping.busy", "invocations.any-type"},
     ("ping-type", "no-socket", "breaks-off"): {
         "ping.answer",
         "ping.status",

@@ -1,7 +1,5 @@
 """Invocations: headers, bodies, folded errors, the platform's own errors, and streams that are cut."""
 
-import asyncio
-
 import httpx
 import pytest
 from starlette.requests import Request
@@ -12,7 +10,6 @@ from agui_container.aws.platform.headers import check_allowlist
 from tests.aws.platform.conftest import AttachPlatform
 from tests.aws.platform.doubles import (
     HEADER,
-    INPUT,
     INVOCATIONS,
     RUNTIME,
     SESSION,
@@ -21,7 +18,6 @@ from tests.aws.platform.doubles import (
     ScriptedContainer,
     events,
 )
-from tests.behaviour.server import port_of
 from tests.engine.doubles import eventually, wait_for_event
 
 pytestmark = pytest.mark.wire
@@ -82,22 +78,6 @@ async def test_a_body_arrives_as_it_was_sent(attach: AttachPlatform, body: bytes
     assert container.bodies == [body]
     seen = container.requests[0]
     assert (seen["content-type"], seen["accept"]) == ("text/x-own", "text/x-other")
-
-
-async def test_a_body_that_offers_http_2_arrives(attach: AttachPlatform) -> None:
-    container = ScriptedContainer()
-    site = await attach(container)
-    head = (
-        f"POST {INVOCATIONS} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings, close\r\n"
-        f"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\nContent-Length: {len(INPUT)}\r\n\r\n"
-    )
-    reader, writer = await asyncio.open_connection("127.0.0.1", port_of(site.url))
-    writer.write(head.encode() + INPUT)
-    answered = await reader.read()
-    writer.close()
-    assert answered.startswith(b"HTTP/1.1 200")
-    assert b"RUN_FINISHED" in answered
-    assert container.bodies == [INPUT]
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 415, 422, 429, 500, 503])

@@ -144,12 +144,3 @@ async def test_a_session_that_is_ending_is_busy(attach: AttachPlatform) -> None:
     again = await site.http.post(f"{RUNTIME}/stopruntimesession", headers={HEADER: SESSION})
     assert (again.status_code, again.headers["x-amzn-errortype"]) == (409, "RetryableConflictException")
     site.containers[0].exit("exited with status 0")
-
-
-async def test_a_container_that_ignores_sigterm_is_killed(attach: AttachPlatform) -> None:
-    site = await attach(limits={"stop_seconds": 0.01})
-    await site.invoke()
-    site.containers[0].obeys = False
-    await site.http.post(f"{RUNTIME}/stopruntimesession", headers={HEADER: SESSION})
-    await eventually(lambda: not site.plane.sessions.all())
-    assert site.containers[0].exited.result() == "ended by SIGKILL"

@@ -112,26 +112,29 @@ def counting(frames: int) -> Callable[[WebSocket], Awaitable[None]]:
     return talk
 
 
-async def test_more_than_250_frames_in_a_second_close_both_sides(attach: AttachPlatform) -> None:
-    site = await attach(ScriptedContainer(talk=counting(2000)))
+async def close_with_a_reason(websocket: WebSocket) -> None:
+    await websocket.close(4001, "because")
+
+
+@pytest.mark.parametrize(
+    ("talk", "limits", "code", "reason"),
+    [
+        (counting(2000), {}, 1008, "more than 250 frames in a second"),
+        (close_with_a_reason, {}, 4001, "because"),
+        (echo, {"stream_seconds": 0.3}, 1008, "a stream has at most 0.3 s"),
+    ],
+    ids=["too many frames", "of the container", "60 minutes"],
+)
+async def test_a_socket_is_closed_with_a_code_and_a_reason(
+    attach: AttachPlatform,
+    talk: Callable[[WebSocket], Awaitable[None]],
+    limits: dict[str, float],
+    code: int,
+    reason: str,
+) -> None:
+    site = await attach(ScriptedContainer(talk=talk), limits=limits)
     async with open_socket(site) as connection:
-        code, reason = await closed(connection)
-    assert (code, "250 frames" in reason) == (1008, True)
-
-
-async def test_the_containers_close_code_reaches_the_caller(attach: AttachPlatform) -> None:
-    async def talk(websocket: WebSocket) -> None:
-        await websocket.close(4001, "because")
-
-    site = await attach(ScriptedContainer(talk=talk))
-    async with open_socket(site) as connection:
-        assert await closed(connection) == (4001, "because")
-
-
-async def test_a_socket_ends_after_60_minutes(attach: AttachPlatform) -> None:
-    site = await attach(ScriptedContainer(talk=echo), limits={"stream_seconds": 0.3})
-    async with open_socket(site) as connection:
-        assert (await closed(connection))[0] == 1008
+        assert await closed(connection) == (code, reason)
 
 
 async def test_data_on_a_socket_keeps_the_session_and_an_open_socket_alone_does_not(attach: AttachPlatform) -> None:

@@ -25,7 +25,7 @@ from agui_container.protocols.gen import kontekst_pb2 as kontekst
 from agui_container.protocols.kontekst.translator import KontekstTranslator
 from agui_container.protocols.roboto.messages import session_messages
 from agui_container.protocols.roboto.requests import Facts, ToolSpec
-from agui_container.protocols.roboto.turns import SHOWN, LiveMessages
+from agui_container.protocols.roboto.turns import LiveMessages
 from agui_container.protocols.roz.options import PermissionRule
 from agui_container.protocols.roz.run_inputs import tools_by_name
 from agui_container.protocols.roz.server_messages import RozEncoder
@@ -105,8 +105,7 @@ def roboto_messages(runs: Iterable[Json]) -> list[Json]:
     for run in runs:
         results = [{"type": "TOOL_CALL_RESULT", "messageId": "r", **result} for result in run.get("results", ())]
         for event in [*run["events"], *results]:
-            if EventType(event["type"]) in SHOWN:
-                live.feed(json.dumps(event).encode())
+            live.feed(json.dumps(event).encode())
     facts = Facts(tools=[ToolSpec(name=CLIENT_TOOL)])
     rows = [it.json() for it in session_messages(live.messages, facts, 0.0)]
     return [{name: value for name, value in row.items() if name != "created"} for row in rows]

@@ -1,4 +1,4 @@
-"""A roz session's turns, as an agent of one's own sees them, and the messages that a session ignores."""
+"""A roz session's turns, as an agent of one's own sees them, their tools, and the messages that a session ignores."""
 
 import contextlib
 import json
@@ -6,10 +6,18 @@ import logging
 from collections.abc import AsyncIterator
 
 import pytest
-from ag_ui.core import AgentCapabilities, RunAgentInput
+from ag_ui.core import (
+    AgentCapabilities,
+    RunAgentInput,
+    ToolCallArgsEvent,
+    ToolCallEndEvent,
+    ToolCallStartEvent,
+    UserMessage,
+)
 
 from agui_container.ports import Item
 from agui_container.protocols.gen import agent_pb2 as pb
+from agui_container.protocols.roz.run_inputs import ClientTools
 from tests.protocols.clients import serving_clients
 from tests.protocols.grpc.client import RozSession, call_text, schema
 
@@ -95,3 +103,47 @@ async def test_a_servers_tool_that_a_client_offers_too_is_run_by_the_server_with
         calls = [kind for kind in turn.events if kind.startswith("tool_call")]
         assert calls == ["tool_call_started", "tool_call_finished"]
         assert turn.all("1.0 tool_call_finished")[0].result_summary == "ahoy"
+
+
+# --- tools of the client ----------------------------------------------------------------------------------------------
+
+
+async def calls_first(run_input: RunAgentInput) -> AsyncIterator[Item]:
+    """Call the first tool, and say afterwards which tools and texts the next run has."""
+    if isinstance(run_input.messages[-1], UserMessage):
+        yield ToolCallStartEvent(tool_call_id="c1", tool_call_name="open")
+        yield ToolCallArgsEvent(tool_call_id="c1", delta="{}")
+        yield ToolCallEndEvent(tool_call_id="c1")
+    else:
+        yield " ".join(
+            [*(tool.name for tool in run_input.tools or ()), *(text.value for text in run_input.context or ())]
+        )
+
+
+async def names_tools(run_input: RunAgentInput) -> AsyncIterator[Item]:
+    yield " ".join(tool.name for tool in run_input.tools or ())
+
+
+async def test_tools_that_a_client_registers_during_a_call_are_there_in_the_next_run_of_the_turn() -> None:
+    async with serving_clients(calls_first) as clients:
+        turn = await clients.start_session(tools=[schema("open")])
+        await turn.say("go")
+        call = (await turn.until("1.0 tool_call_requested")).call_id
+        registration = pb.RegisterTools(source="door", tools=[schema("close")], system_context="The door is open.")
+        await turn.send(register_tools=registration)
+        await turn.give(call, "open")
+        assert await turn.answer() == "open close The door is open."
+
+
+async def test_a_tool_of_the_client_that_a_rule_denies_is_not_given_to_the_model() -> None:
+    rules = '[{"tool_pattern": "door_*", "policy": "deny"}]'
+    async with serving_clients(names_tools, tool_policy=rules) as clients:
+        turn = await clients.start_session(tools=[schema("look"), schema("door_open")])
+        assert await turn.ask("go") == "look"
+
+
+def test_texts_without_a_source_are_added_once_also_if_they_begin_as_another_one() -> None:
+    tools = ClientTools()
+    for text in ("Move slowly.\n\nStop at doors.", "Move", "Move slowly.\n\nStop at doors.", "Stop at doors.", "Move"):
+        tools.register("", {}, text)
+    assert tools.system_contexts == {"": "Move slowly.\n\nStop at doors.\n\nMove"}

@@ -24,9 +24,7 @@ from uuid import NAMESPACE_URL, uuid5
 from ag_ui.core import (
     BaseEvent,
     Interrupt,
-    ReasoningMessageChunkEvent,
     RunAgentInput,
-    TextMessageChunkEvent,
     TokenUsage,
     ToolCallChunkEvent,
     ToolCallResultEvent,
@@ -54,6 +52,7 @@ from claude_agent_sdk import (
 )
 from msgspec import Struct
 
+from agui_container.agents.answer_events import AnswerEvents
 from agui_container.agents.as_agent import AgentLoadError
 from agui_container.agents.frameworks.adapter import AdapterSource, call_question, end_asking
 from agui_container.agents.frameworks.translation import FrameworkError, failed_tool, result_text
@@ -303,7 +302,7 @@ class MessageStream:
     def __init__(self, calls: dict[str, str]) -> None:
         self.is_open = False
         self._calls = calls
-        self._message_id = ""
+        self._answer: AnswerEvents  # from the first message on
         self._model = ""
         self._input: Mapping[str, int] = {}
         self._call_ids: dict[int, str] = {}
@@ -312,7 +311,7 @@ class MessageStream:
         match event:
             case {"type": "message_start", "message": message}:
                 self.is_open = True
-                self._message_id, self._call_ids = ctx.new_id(), {}
+                self._answer, self._call_ids = AnswerEvents(ctx), {}
                 self._model, self._input = message.get("model", "unknown"), message.get("usage") or {}
             case {"type": "message_delta", "usage": {"output_tokens": written}}:
                 ctx.usage.append(usage_of(self._model, self._input, written))
@@ -321,19 +320,15 @@ class MessageStream:
             case {"type": "content_block_start", "index": at, "content_block": {"type": "tool_use"} as block}:
                 self._call_ids[at] = block["id"]
                 self._calls[block["id"]] = shown_name(block["name"])
-                return [self._call_chunk(at, "", self._calls[block["id"]])]
+                return [self._answer.call(block["id"], "", self._calls[block["id"]])]
             case {"type": "content_block_delta", "index": at, "delta": {"type": "input_json_delta"} as delta}:
-                return [self._call_chunk(at, delta["partial_json"])] if at in self._call_ids else []
+                call_id = self._call_ids.get(at)
+                return [] if call_id is None else [self._answer.call(call_id, delta["partial_json"])]
             case {"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}}:
-                return [TextMessageChunkEvent(message_id=self._message_id, role="assistant", delta=text)]
+                return [self._answer.text(text)]
             case {"type": "content_block_delta", "delta": {"type": "thinking_delta", "thinking": text}}:
-                return [ReasoningMessageChunkEvent(message_id=f"{self._message_id}-thinking", delta=text)]
+                return [self._answer.reasoning(text)]
         return []
-
-    def _call_chunk(self, at: int, delta: str, name: str | None = None) -> BaseEvent:
-        return ToolCallChunkEvent(
-            tool_call_id=self._call_ids[at], tool_call_name=name, parent_message_id=self._message_id, delta=delta
-        )
 
 
 def session_of(thread: str) -> str:

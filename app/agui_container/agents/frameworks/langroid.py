@@ -24,12 +24,8 @@ from ag_ui.core import (
     AssistantMessage,
     BaseEvent,
     Message,
-    ReasoningMessageChunkEvent,
     RunAgentInput,
-    TextMessageChunkEvent,
     TokenUsage,
-    ToolCallChunkEvent,
-    ToolCallResultEvent,
     ToolMessage,
 )
 from ag_ui.core import Tool as ToolSpec
@@ -48,6 +44,7 @@ from langroid.language_models.base import (
 from langroid.utils.configuration import settings
 from langroid.utils.object_registry import ObjectRegistry
 
+from agui_container.agents.answer_events import AnswerEvents
 from agui_container.agents.as_agent import AgentLoadError
 from agui_container.agents.frameworks.adapter import AdapterSource
 from agui_container.agents.frameworks.translation import failed_tool, result_text
@@ -66,35 +63,30 @@ def wrap(source: ChatAgent | Task, name: str) -> AdapterSource:
 async def translate(source: ChatAgent, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[BaseEvent, None]:
     agent = agent_for_run(source, input.tools or ())
     agent.message_history.extend(message for each in input.messages for message in llm_messages(each))
-    client_tools = {tool.name for tool in input.tools or ()}
+    client_tools, events = {tool.name for tool in input.tools or ()}, AnswerEvents(ctx)
     while True:
-        message_id = ctx.new_id()
         response: ChatDocument | None = None
         async for item in respond(agent):
             match item:
                 case ChatDocument():
                     response = item
                 case (StreamEventType.REASONING, delta):
-                    yield ReasoningMessageChunkEvent(message_id=f"{message_id}-r", delta=delta)
+                    yield events.reasoning(delta)
                 case (StreamEventType.TEXT, delta):
-                    yield TextMessageChunkEvent(message_id=message_id, role="assistant", delta=delta)
+                    yield events.text(delta)
         if response is None:
             return
         count(response, agent, ctx)
         calls = [call for call in response.oai_tool_calls or () if call.function]
         for call in calls:
-            yield ToolCallChunkEvent(
-                tool_call_id=call.id,
-                tool_call_name=call.function.name,
-                parent_message_id=message_id,
-                delta=json.dumps(call.function.arguments or {}),
-            )
+            yield events.call(call.id, json.dumps(call.function.arguments or {}), call.function.name)
         own = [call for call in calls if call.function.name not in client_tools]
         for call in own:
             content = await call_tool(agent, call, ctx)
-            yield ToolCallResultEvent(message_id=ctx.new_id(), tool_call_id=call.id, content=content)
+            yield events.result(call.id, content)
             agent.message_history.append(LLMMessage(role=Role.TOOL, tool_call_id=call.id, content=content))
         agent.oai_tool_calls = []
+        events.begin_message()
         if not own or len(own) < len(calls):
             return
 

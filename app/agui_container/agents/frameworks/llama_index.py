@@ -24,13 +24,9 @@ from ag_ui.core import (
     BaseEvent,
     Interrupt,
     Message,
-    ReasoningMessageChunkEvent,
     ResumeEntry,
     RunAgentInput,
-    TextMessageChunkEvent,
     TokenUsage,
-    ToolCallChunkEvent,
-    ToolCallResultEvent,
     ToolMessage,
 )
 from ag_ui.core import Tool as ToolSpec
@@ -50,6 +46,7 @@ from llama_index.core.workflow.handler import WorkflowHandler
 from msgspec import Struct
 from pydantic import BaseModel
 
+from agui_container.agents.answer_events import AnswerEvents
 from agui_container.agents.frameworks.adapter import AdapterSource, end_asking
 from agui_container.agents.frameworks.per_thread import PerThread
 from agui_container.agents.frameworks.translation import failed_tool, result_text
@@ -119,29 +116,22 @@ async def events_of(
     handler: WorkflowHandler, client_tools: Container[str], ctx: RunContext
 ) -> AsyncGenerator[BaseEvent | Interrupt, None]:
     """Yield the events of a run, and at its end the question that the workflow asks a person."""
-    message_id = ctx.new_id()
+    answer = AnswerEvents(ctx)
     try:
         async for event in handler.stream_events():
             match event:
                 case AgentStream():
                     if event.thinking_delta:
-                        yield ReasoningMessageChunkEvent(message_id=f"{message_id}-r", delta=event.thinking_delta)
+                        yield answer.reasoning(event.thinking_delta)
                     if event.delta:
-                        yield TextMessageChunkEvent(message_id=message_id, role="assistant", delta=event.delta)
+                        yield answer.text(event.delta)
                 case AgentOutput():
                     count(event, ctx)
                 case ToolCall():
-                    arguments = json.dumps(event.tool_kwargs)
-                    yield ToolCallChunkEvent(
-                        tool_call_id=event.tool_id,
-                        tool_call_name=event.tool_name,
-                        parent_message_id=message_id,
-                        delta=arguments,
-                    )
+                    yield answer.call(event.tool_id, json.dumps(event.tool_kwargs), event.tool_name)
                 case ToolCallResult() if event.tool_name not in client_tools:
-                    content = shown_result(event, ctx)
-                    yield ToolCallResultEvent(message_id=ctx.new_id(), tool_call_id=event.tool_id, content=content)
-                    message_id = ctx.new_id()
+                    yield answer.result(event.tool_id, shown_result(event, ctx))
+                    answer.begin_message()
                 case InputRequiredEvent():
                     text = str(event.get("prefix", None) or "The agent asks for an answer.")
                     yield Interrupt(id=ctx.new_id(), reason="input_required", message=text, response_schema=ANSWER)

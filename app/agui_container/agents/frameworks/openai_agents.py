@@ -18,12 +18,8 @@ from ag_ui.core import (
     BaseEvent,
     Interrupt,
     Message,
-    ReasoningMessageChunkEvent,
     RunAgentInput,
-    TextMessageChunkEvent,
     TokenUsage,
-    ToolCallChunkEvent,
-    ToolCallResultEvent,
     ToolMessage,
 )
 from ag_ui.core import Tool as ToolSpec
@@ -31,6 +27,7 @@ from agents import Agent, FunctionTool, RunContextWrapper, Runner, RunState
 from agents.result import RunResultStreaming
 from msgspec import Struct
 
+from agui_container.agents.answer_events import AnswerEvents
 from agui_container.agents.frameworks.adapter import AdapterSource, call_question, end_asking
 from agui_container.agents.frameworks.per_thread import PerThread
 from agui_container.agents.frameworks.translation import result_text
@@ -162,7 +159,6 @@ def part_of(part: Any) -> Json | None:  # noqa: ANN401 - one of AG-UI's parts
 
 
 async def events_of(result: RunResultStreaming, ctx: RunContext) -> AsyncGenerator[BaseEvent, None]:
-    """Ids of messages are made here, because models behind other APIs have none."""
     stream = ResponseStream(ctx)
     async for event in result.stream_events():
         if event.type == "raw_response_event":
@@ -171,44 +167,34 @@ async def events_of(result: RunResultStreaming, ctx: RunContext) -> AsyncGenerat
         elif event.type == "run_item_stream_event" and event.name in {"tool_output", "handoff_occured"}:
             item: Any = event.item
             if (call_id := field_of(item.raw_item, "call_id")) and hasattr(item, "output"):
-                yield ToolCallResultEvent(message_id=ctx.new_id(), tool_call_id=call_id, content=str(item.output))
+                yield stream.events.result(call_id, str(item.output))
             elif call_id:
-                output = field_of(item.raw_item, "output")
-                yield ToolCallResultEvent(message_id=ctx.new_id(), tool_call_id=call_id, content=output)
+                yield stream.events.result(call_id, field_of(item.raw_item, "output"))
 
 
 class ResponseStream:
     """Events of the model's responses. One message has the text and the calls of one response."""
 
     def __init__(self, ctx: RunContext) -> None:
+        self.events = AnswerEvents(ctx)
         self._ctx = ctx
-        self._start()
-
-    def _start(self) -> None:
-        self._message_id = self._ctx.new_id()
-        self._reasoning_id = self._ctx.new_id()
         self._call_ids: dict[int, str] = {}
 
     def read(self, data: Any) -> list[BaseEvent]:  # noqa: ANN401 - a union of OpenAI's events
         match data.type:
             case "response.output_text.delta" | "response.refusal.delta":
-                return [TextMessageChunkEvent(message_id=self._message_id, role="assistant", delta=data.delta)]
+                return [self.events.text(data.delta)]
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                return [ReasoningMessageChunkEvent(message_id=self._reasoning_id, delta=data.delta)]
+                return [self.events.reasoning(data.delta)]
             case "response.output_item.added" if data.item.type == "function_call":
                 self._call_ids[data.output_index] = data.item.call_id
-                return [self._call_chunk(data.item.call_id, data.item.arguments or "", data.item.name)]
+                return [self.events.call(data.item.call_id, data.item.arguments or "", data.item.name)]
             case "response.function_call_arguments.delta":
-                return [self._call_chunk(self._call_ids[data.output_index], data.delta)]
+                return [self.events.call(self._call_ids[data.output_index], data.delta)]
             case "response.completed":
                 self._count(data.response)
-                self._start()
+                self.events.begin_message()
         return []
-
-    def _call_chunk(self, call_id: str, delta: str, name: str | None = None) -> BaseEvent:
-        return ToolCallChunkEvent(
-            tool_call_id=call_id, tool_call_name=name, parent_message_id=self._message_id, delta=delta
-        )
 
     def _count(self, response: Any) -> None:  # noqa: ANN401 - OpenAI's Response
         if response.usage is not None:

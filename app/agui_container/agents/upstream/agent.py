@@ -8,8 +8,7 @@ Rules:
 """
 
 import asyncio
-import json
-from collections.abc import AsyncGenerator, Container, Mapping, Sequence
+from collections.abc import AsyncGenerator, Container, Sequence
 from contextlib import aclosing
 from typing import Protocol
 
@@ -27,6 +26,7 @@ from ag_ui.core import (
 )
 from msgspec import Struct
 
+from agui_container.agents.gate.calls import parse_arguments
 from agui_container.ports import Item, RunContext, ToolContent, ToolError
 from agui_core.expander import Expander
 from agui_core.transcript import FAILED, Transcript
@@ -98,20 +98,11 @@ async def call_tool(call: ToolCall, ctx: RunContext) -> ToolCallResultEvent:
     content: ToolContent
     metadata = None
     try:
-        content = await ctx.call_tool(call.function.name, read_arguments(call), call_id=call.id)
+        arguments = parse_arguments(call.function.arguments)
+        content = await ctx.call_tool(call.function.name, arguments, call_id=call.id)
     except ToolError as error:
         content, metadata = f"Error: {error}", {FAILED: True}
     return ToolCallResultEvent(message_id=ctx.new_id(), tool_call_id=call.id, content=content, metadata=metadata)
-
-
-def read_arguments(call: ToolCall) -> Mapping[str, object]:
-    try:
-        arguments: object = json.loads(call.function.arguments or "{}")
-    except ValueError:
-        arguments = None
-    if not isinstance(arguments, dict):
-        raise ToolError("the arguments are no JSON object.")
-    return arguments
 
 
 def own_calls(messages: Sequence[Message], names: Container[str]) -> Sequence[ToolCall]:

@@ -20,18 +20,15 @@ from ag_ui.core import (
     AssistantMessage,
     BaseEvent,
     Message,
-    ReasoningMessageChunkEvent,
     RunAgentInput,
-    TextMessageChunkEvent,
     TokenUsage,
-    ToolCallChunkEvent,
-    ToolCallResultEvent,
     ToolMessage,
     UserMessage,
 )
 from botocore.eventstream import EventStreamBuffer  # type: ignore[import-untyped]
 
 from agui_client.agentcore import SESSION_HEADER
+from agui_container.agents.answer_events import AnswerEvents
 from agui_container.agents.upstream import UpstreamOptions
 from agui_container.agents.upstream.events import UpstreamFault
 from agui_container.agents.upstream.http import CONNECT_SECONDS, failures_as_agent_errors, refuse_failure
@@ -129,7 +126,7 @@ class Translation:
 
     def __init__(self, ctx: RunContext) -> None:
         self._ctx = ctx
-        self._message_id = ctx.new_id()
+        self._answer = AnswerEvents(ctx)
         self._calls: dict[int, str] = {}
         self._results: dict[int, list[str]] = {}
 
@@ -140,16 +137,14 @@ class Translation:
         index = int(payload.get("contentBlockIndex", 0))
         match kind:
             case "messageStart":
-                self._message_id = self._ctx.new_id()
+                self._answer.begin_message()
                 self._calls, self._results = {}, {}
             case "contentBlockStart":
                 return self._start(index, payload.get("start") or {})
             case "contentBlockDelta":
                 return self._delta(index, payload.get("delta") or {})
             case "contentBlockStop" if index in self._results and index in self._calls:
-                content = "\n".join(self._results.pop(index))
-                call_id = self._calls.pop(index)
-                return [ToolCallResultEvent(message_id=self._ctx.new_id(), tool_call_id=call_id, content=content)]
+                return [self._answer.result(self._calls.pop(index), "\n".join(self._results.pop(index)))]
             case "metadata":
                 self._count(payload.get("usage") or {})
         return []
@@ -157,10 +152,7 @@ class Translation:
     def _start(self, index: int, start: Json) -> Sequence[BaseEvent]:
         if use := start.get("toolUse"):
             self._calls[index] = use["toolUseId"]
-            chunk = ToolCallChunkEvent(
-                tool_call_id=use["toolUseId"], tool_call_name=use["name"], parent_message_id=self._message_id
-            )
-            return [chunk]
+            return [self._answer.call(use["toolUseId"], None, use["name"])]
         if result := start.get("toolResult"):
             self._calls[index] = result["toolUseId"]
             self._results[index] = []
@@ -168,11 +160,11 @@ class Translation:
 
     def _delta(self, index: int, delta: Json) -> Sequence[BaseEvent]:
         if delta.get("text"):
-            return [TextMessageChunkEvent(message_id=self._message_id, role="assistant", delta=delta["text"])]
+            return [self._answer.text(delta["text"])]
         if thought := (delta.get("reasoningContent") or {}).get("text"):
-            return [ReasoningMessageChunkEvent(message_id=f"{self._message_id}-reasoning", delta=thought)]
+            return [self._answer.reasoning(thought)]
         if "toolUse" in delta:
-            return [ToolCallChunkEvent(tool_call_id=self._calls[index], delta=delta["toolUse"].get("input", ""))]
+            return [self._answer.call(self._calls[index], delta["toolUse"].get("input", ""))]
         for part in delta.get("toolResult") or ():
             self._results[index].append(part["text"] if "text" in part else json.dumps(part.get("json")))
         return []

@@ -168,9 +168,12 @@ class ContainerSession:
         elif not is_quiet and self.state is SessionState.FROZEN:
             self._decide(SessionState.RUNNING, "thawed: there is something to do")
 
+    async def send_ping(self) -> PingAnswer:
+        return await send_ping(self.http, self.container.url, self._limits.ping_answer_seconds)
+
     async def ping(self) -> PingAnswer:
-        url, before = self.container.url, self._last_ping
-        ping = self._last_ping = await send_ping(self.http, url, self._limits.ping_answer_seconds)
+        before = self._last_ping
+        ping = self._last_ping = await self.send_ping()
         self._failed_pings = self._failed_pings + 1 if ping.failure else 0
         if ping.failure is None and ping.changed_at != before.changed_at:
             self.touch()

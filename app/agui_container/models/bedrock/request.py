@@ -36,10 +36,9 @@ from msgspec import Struct, field
 from agui_container.models.bedrock.media import IN_FAILED_RESULT, Block, MediaConverter, limit_media
 from agui_container.models.bedrock.options import BedrockOptions, CachePlace, Guardrail
 from agui_container.models.bedrock.reasoning_signature import verify_reasoning
-from agui_container.models.tool_schemas import ProviderTools, wire_call_id, wire_name, wire_names
+from agui_container.models.tool_schemas import ProviderTools, parse_object, wire_call_id, wire_name, wire_names
 from agui_container.ports import MediaDroppedDelta, Prompt
 from agui_container.ports.tool import for_models
-from agui_container.protocol.strict_json import parse_finite_json
 from agui_core.transcript import has_failed, repeats_error
 from agui_core.turns import IndexedCall, index_calls
 
@@ -171,17 +170,9 @@ def _without_trailing_reasoning(blocks: Sequence[Block]) -> Sequence[Block]:
 
 
 def _tool_use(call: ToolCall, wire_id: str) -> Block:
-    name = wire_name(call.function.name)
-    return {"toolUse": {"toolUseId": wire_id, "name": name, "input": _input(call.function.arguments)}}
-
-
-def _input(arguments: str) -> dict[str, Any]:
-    """Return the arguments as an object. Text that is no JSON object is shown to the model as ``invalid_json``."""
-    try:
-        value = parse_finite_json(arguments or "{}")
-    except ValueError:
-        value = None
-    return value if isinstance(value, dict) else {"invalid_json": arguments}
+    name, given = wire_name(call.function.name), parse_object(call.function.arguments)
+    arguments = {"invalid_json": call.function.arguments} if given is None else given
+    return {"toolUse": {"toolUseId": wire_id, "name": name, "input": arguments}}
 
 
 def _tool_result(wire_id: str, answer: ToolMessage | None, media: MediaConverter) -> Block:

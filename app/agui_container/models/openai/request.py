@@ -53,10 +53,9 @@ from agui_container.models.media import (
     why_not_inline,
 )
 from agui_container.models.openai.opaque_fields import OF_CALL, OpaqueFields, message_blocks
-from agui_container.models.tool_schemas import ProviderTools, wire_call_id, wire_name, wire_names
+from agui_container.models.tool_schemas import ProviderTools, parse_object, wire_call_id, wire_name, wire_names
 from agui_container.ports import MediaDroppedDelta, Prompt
 from agui_container.ports.tool import for_models
-from agui_container.protocol.strict_json import parse_finite_json
 from agui_core.transcript import has_failed
 from agui_core.turns import IndexedCall, index_calls
 
@@ -329,11 +328,7 @@ def _call(id_: str, call: ToolCall, opaque: OpaqueFields) -> Json:
 
 def _arguments(text: str) -> str:
     """Return the arguments of a call as a JSON object, because local servers fail on anything else."""
-    try:
-        value = parse_finite_json(text or "{}")
-    except ValueError:
-        value = None
-    return (text or "{}") if isinstance(value, dict) else json.dumps({"invalid": text}, ensure_ascii=False)
+    return json.dumps({"invalid": text}, ensure_ascii=False) if parse_object(text) is None else text or "{}"
 
 
 def _result(id_: str, result: ToolMessage | None, pictures: list[Json] | None, dropped: DroppedMedia) -> Json:

@@ -61,18 +61,6 @@ HOLD_SECONDS = 1.0
 STORE_SECONDS = 5.0
 """Seconds after a run for which its live messages are kept, unless the store has its end before."""
 
-SHOWN = {
-    EventType.TEXT_MESSAGE_START,
-    EventType.TEXT_MESSAGE_CONTENT,
-    EventType.TEXT_MESSAGE_END,
-    EventType.TOOL_CALL_START,
-    EventType.TOOL_CALL_ARGS,
-    EventType.TOOL_CALL_END,
-    EventType.TOOL_CALL_RESULT,
-    EventType.MESSAGES_SNAPSHOT,
-}
-"""Events that change the messages of a session. A call is shown only when its arguments are complete."""
-
 BUSY = "The session is not waiting for a message: the agent is at work."
 
 NO_APPROVALS = (
@@ -97,7 +85,7 @@ class LiveMessages:
         return self._transcript.messages
 
     def feed(self, data: bytes) -> None:
-        """Change the messages by one of the events that are ``SHOWN``, as JSON."""
+        """Change the messages by an event as JSON. A call is open until its arguments are complete."""
         event = EVENT.validate_json(data)
         self._transcript.feed(event)
         match event:
@@ -152,7 +140,7 @@ class LiveRun:
         for kind, data in zip(batch.types, batch.data, strict=True):
             if kind in RUN_ENDS:
                 self.end = kind, orjson.loads(data)
-            elif kind in SHOWN and not self._is_stored:
+            elif not self._is_stored:
                 self.size += len(data)
                 live.feed(data)
 

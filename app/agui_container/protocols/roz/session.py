@@ -66,6 +66,7 @@ class Session:
         self._thread_id = ""
         self._tools = ClientTools(options.permissions)
         self._usage = pb.TokenUsage()
+        self._context = 0, 0
         self._answers: dict[str, str] = {}
         """Ids of the answers, by the ids of their messages, for feedback."""
         self._waiting: list[QueuedMessage | OpenCallAnswer] = []
@@ -124,12 +125,16 @@ class Session:
             await self._call.send([pb.SessionResponse(keepalive=self._keepalive())])
 
     def _keepalive(self) -> pb.Keepalive:
-        """Return the tokens of the session so far, and the budget of the model's context if there is one."""
-        usages = [self._usage] if self._turn is None else [self._usage, self._turn[1].usage]
-        used = sum(usage.input_tokens + usage.output_tokens for usage in usages)
+        """Return the tokens of the context, or else of the session so far, and the size of the context if known."""
+        turn = None if self._turn is None else self._turn[1]
+        used, size = turn.context if turn is not None and turn.context else self._context
+        usages = [self._usage] if turn is None else [self._usage, turn.usage]
         requested = self._start.context_tokens if self._start else 0
         budgets = [tokens for tokens in (requested, self._options.context_tokens) if tokens]
-        return pb.Keepalive(tokens_used=used, tokens_max=min(budgets, default=None))
+        return pb.Keepalive(
+            tokens_used=used or sum(usage.input_tokens + usage.output_tokens for usage in usages),
+            tokens_max=size or min(budgets, default=None),
+        )
 
     # --- turns ---
 
@@ -180,6 +185,7 @@ class Session:
         if translator.last_message_id:
             self._answers[message_id] = translator.last_message_id
         add(self._usage, translator.usage)
+        self._context = translator.context or self._context
 
     async def _refuse_message(self, message_id: str, error: AppError) -> None:
         """Refuse a message. Its turn is completed after the one that is being answered, so that no client hangs."""

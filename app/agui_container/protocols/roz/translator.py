@@ -80,6 +80,8 @@ class RozTranslator(Translator[RozTurn, pb.SessionRequest, pb.SessionResponse]):
     ) -> None:
         self.usage = pb.TokenUsage()
         self.last_message_id = ""
+        self.context: tuple[int, int] | None = None
+        """Tokens and size of the model's context, if the agent has told them."""
         self._wire = wire
         self._message_id = message_id
         self._tools = tools
@@ -310,6 +312,8 @@ class RozTranslator(Translator[RozTurn, pb.SessionRequest, pb.SessionResponse]):
         match name:
             case "context.compacted":
                 return self._wire.compacted(details)
+            case "context.snapshot":
+                self.context = int(details.get("totalTokens", 0)), int(details.get("contextSize", 0))
             case "model.stopped":
                 self._stop_reason = STOP_REASONS.get(str(details.get("reason")), self._stop_reason)
         return []
