@@ -103,7 +103,7 @@ async def test_no_more_calls_of_a_function_are_at_work_than_a_run_may_have() -> 
     gate = AgentWithTools(
         as_agent(agent, "agent"), (), allow_all, Journal(), is_configured=True, monotonic=time.monotonic
     )
-    reader = make_service(gate, tools={"probe": probe}).start(asking(text="go"), caller())
+    reader = await make_service(gate, tools={"probe": probe}).admit(asking(text="go"), caller())
     await eventually(lambda: reader.run.log.has_ended)
     assert (len(probe.started), probe.most) == (40, MAX_CALLS_AT_WORK)
 
@@ -111,7 +111,7 @@ async def test_no_more_calls_of_a_function_are_at_work_than_a_run_may_have() -> 
 async def test_a_cancelled_run_ends_its_calls_at_work_and_starts_no_waiting_one() -> None:
     probe, before = Probe(ends=asyncio.Event()), asyncio.all_tasks()
     service = make_service(make_delegating_assistant(probe, depth=1))
-    reader = service.start(asking(text=delegations(9, probes(9))), caller())
+    reader = await service.admit(asking(text=delegations(9, probes(9))), caller())
     await eventually(lambda: probe.at_work == MAX_CALLS_AT_WORK)
     cancel_run(service, reader)
     assert reader.run.log.has_ended
@@ -143,8 +143,10 @@ async def test_a_run_of_nested_calls_takes_turns_with_others() -> None:
     """However many subagents it has at work, each turn of the loop sees a few of its events, and others go on."""
     fast = FunctionTool("fast", "Answers.", {"type": "object"}, _answer)
     service, before = make_service(make_delegating_assistant(fast, depth=2)), asyncio.all_tasks()
-    nested = service.start(asking("nested", text=delegations(20, delegations(20, "call fast\ncall fast"))), caller())
-    other = service.start(asking("other", text="stream 100000"), caller())
+    nested = await service.admit(
+        asking("nested", text=delegations(20, delegations(20, "call fast\ncall fast"))), caller()
+    )
+    other = await service.admit(asking("other", text="stream 100000"), caller())
     lengths: list[tuple[int, int]] = []
     async with asyncio.timeout(WAIT):
         while not other.run.log.has_ended:

@@ -79,22 +79,6 @@ async def test_an_agent_is_found(reference: str, said: str) -> None:
             "loaded_missing:agent",
             "The module 'loaded_missing' cannot be imported: ModuleNotFoundError: No module named 'loaded_nowhere'",
         ),
-    ],
-)
-def test_a_reference_that_cannot_be_loaded_is_explained_in_a_sentence(reference: str, sentence: str) -> None:
-    with pytest.raises(AgentLoadError) as caught:
-        load_agent(reference)
-    assert str(caught.value) == sentence
-
-
-def test_a_syntax_error_names_module_and_line() -> None:
-    with pytest.raises(AgentLoadError, match=r"'loaded_syntax' cannot be imported: SyntaxError: .+line 1"):
-        load_agent("loaded_syntax:agent")
-
-
-@pytest.mark.parametrize(
-    ("reference", "sentence"),
-    [
         (
             "loaded_aws:other",
             (
@@ -111,7 +95,12 @@ def test_a_syntax_error_names_module_and_line() -> None:
         ),
     ],
 )
-def test_an_object_that_cannot_be_served_is_refused_with_advice(reference: str, sentence: str) -> None:
+def test_what_cannot_be_loaded_or_served_is_explained(reference: str, sentence: str) -> None:
     with pytest.raises(AgentLoadError) as caught:
         load_agent(reference)
     assert str(caught.value) == sentence
+
+
+def test_a_syntax_error_names_module_and_line() -> None:
+    with pytest.raises(AgentLoadError, match=r"'loaded_syntax' cannot be imported: SyntaxError: .+line 1"):
+        load_agent("loaded_syntax:agent")

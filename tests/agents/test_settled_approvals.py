@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import pytest
 from ag_ui.core import AssistantMessage, ResumeEntry, TextPart
@@ -128,21 +129,19 @@ async def test_an_approval_is_not_used_up_while_the_source_of_its_tool_is_down()
     assert len(odd.called) == 1
 
 
-async def test_a_call_can_be_abandoned_while_the_source_of_its_tool_is_down() -> None:
+@pytest.mark.parametrize(
+    ("found", "status", "result"),
+    [(None, "cancelled", DECLINED), ([], "resolved", "Error: there is no tool named 'odd'.")],
+    ids=["abandoned while the source is down", "gone for good"],
+)
+async def test_a_call_whose_tool_is_not_there_ends_with_a_result(
+    found: Sequence[Tool] | None, status: Literal["cancelled", "resolved"], result: str
+) -> None:
     fixture, box, _ = fixture_with_source()
     (interrupt,) = interrupts(await fixture.start("call odd {}"))
-    box.found = None
-    items = await fixture.start(resume=[ResumeEntry(interrupt_id=interrupt.id, status="cancelled")])
-    assert results(items) == [DECLINED]
-
-
-async def test_a_tool_that_is_gone_for_good_is_an_error_to_the_model() -> None:
-    fixture, box, _ = fixture_with_source()
-    (interrupt,) = interrupts(await fixture.start("call odd {}"))
-    box.found = []
-    assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [
-        "Error: there is no tool named 'odd'."
-    ]
+    box.found = found
+    entry = ResumeEntry(interrupt_id=interrupt.id, status=status, payload={"approved": True})
+    assert results(await fixture.start(resume=[entry])) == [result]
 
 
 async def test_a_run_that_is_cancelled_before_the_tool_begins_leaves_the_approval_open() -> None:

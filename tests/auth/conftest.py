@@ -18,9 +18,6 @@ from tests.behaviour.server import listening, serving
 from tests.engine.doubles import FakeClock
 from tests.sse import http_client
 
-DESCRIPTORS = 1_000
-"""Files that the server may have open."""
-
 
 @dataclass
 class Guarded:
@@ -72,7 +69,7 @@ async def guard(issuer: TestIssuer) -> AsyncIterator[Guard]:
             service.clock = clock
             issuer.now = clock.time
             app = build_app(chosen, service)
-            url = await stack.enter_async_context(serving(app, uvicorn_config(app, chosen, DESCRIPTORS)))
+            url = await stack.enter_async_context(serving(app, uvicorn_config(app, chosen)))
             return Guarded(app, url, issuer, clock)
 
         yield guard

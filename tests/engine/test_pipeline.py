@@ -147,7 +147,7 @@ async def run(script: list[object], *, stubborn: bool = False) -> tuple[list[Env
     service = make_service(agent, clock=clock)
     await service.open()
     agent.time_out = lambda: clock.advance(10_000)
-    reader = service.start(asking(), caller())
+    reader = await service.admit(asking(), caller())
     agent.cancel = lambda: cancel_run(service, reader)
     log = await envelopes(reader)
     await eventually(lambda: not service.registry.tasks)
@@ -255,7 +255,7 @@ def legal_start(events: list[ag.BaseEvent]) -> list[ag.BaseEvent]:
 
 async def test_a_call_that_is_refused_is_owed_by_nobody() -> None:
     service = make_service(ignore_illegal_event)
-    log = await envelopes(service.start(asking(), caller()))
+    log = await envelopes(await service.admit(asking(), caller()))
     assert "TOOL_CALL_START" not in [envelope.type for envelope in log]
     assert json.loads(log[-1].data)["outcome"] == {"type": "success"}
 

@@ -105,7 +105,7 @@ async def test_a_refused_event_leaves_a_subagents_open_streams_as_they_were(
         subagent.finish()
         yield ""
 
-    log = await envelopes(make_service(agent).start(asking(), caller()))
+    log = await envelopes(await make_service(agent).admit(asking(), caller()))
     assert [event.type.value for event in log[2:-2]] == expected
 
 

@@ -93,12 +93,13 @@ async def test_a_run_that_ends_during_its_claim_keeps_what_was_said(
     store = temporary_store(FakeClock()) if durable else MemoryStore()
     begun, may = hold_calls(monkeypatch, store, "begin")
     service = await open_service(talker, store=store)
-    reader = service.start(asking(), caller())
+    admitting = asyncio.create_task(service.admit(asking(), caller()))
     await wait_for_event(begun)
     drain = asyncio.create_task(service.drain(0)) if stops else None
     await asyncio.sleep(0)
-    cancel_run(service, reader)
+    service.registry.by_key[RUN].cancel()
     may.set()
+    await admitting
     if drain is not None:
         await drain
     await wait_until_stored(service)

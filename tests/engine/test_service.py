@@ -36,7 +36,7 @@ async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
 
 async def test_closing_a_reader_twice_counts_once() -> None:
     service = make_service(forever, Settings(on_disconnect="cancel"))
-    first = service.start(asking(), caller())
+    first = await service.admit(asking(), caller())
     await service.attach(caller(), "t1", "r1", 0)
     first.close()
     first.close()
@@ -102,7 +102,7 @@ async def test_a_connection_that_fails_or_hangs_does_not_keep_the_others_open(
 async def test_a_request_that_overtakes_the_stop_before_it_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agui_container.engine.admission.CLOSING_READER_SECONDS", 2 * WAIT)
     service = make_service(forever)
-    first = service.start(asking(), caller())
+    first = await service.admit(asking(), caller())
     asked = asyncio.create_task(service.admit(asking(run="r2"), caller()))
     await asyncio.sleep(0)
     first.close()

@@ -44,7 +44,7 @@ async def test_plain_classes_serve_runs_over_http_and_sockets(monkeypatch: pytes
     install(monkeypatch, "0.55.0")
     settings = without_plain_grpc(Settings(host="127.0.0.1"))
     app = create_app(agent_of("a"), settings)  # a socket may join deltas
-    async with serving(app, uvicorn_config(app, settings, 1_000)) as url, http_client(url) as client:
+    async with serving(app, uvicorn_config(app, settings)) as url, http_client(url) as client:
         events = events_of((await client.post("/invocations", json=ask())).content)
         assert "grpc" not in (await client.get("/capabilities")).json()["custom"]
         async with socket_to(url) as socket:

@@ -69,17 +69,17 @@ async def test_the_first_event_of_the_agent_is_measured_from_the_request(
         yield "b"
 
     service = await open_service(agent, clock)
-    await envelopes(service.start(asking(), caller()))
+    await envelopes(await service.admit(asking(), caller()))
     assert metric_rows(reader, "agui.run.first_event") == [({}, measured)]
     await service.aclose()
 
 
 async def test_cancelled_runs_are_counted_by_the_reason(reader: InMemoryMetricReader) -> None:
     service = await open_service(forever, on_busy="interrupt", on_disconnect="cancel")
-    service.start(asking("asked"), caller())
+    await service.admit(asking("asked"), caller())
     await service.runs.cancel(caller(), "asked", None)
     await service.runs.cancel(caller(), "asked", None)
-    service.start(asking("left"), caller()).close()
+    (await service.admit(asking("left"), caller())).close()
     await service.admit(asking("busy", "r1"), caller())
     await service.admit(asking("busy", "r2"), caller())
     rows = metric_rows(reader, "agui.run.cancels")
@@ -97,7 +97,7 @@ async def test_the_lag_of_the_event_loop_is_measured_while_runs_are_open(
     for _ in range(3):
         await asyncio.sleep(0)
     assert metric_rows(reader, "agui.loop.lag") == []
-    service.start(asking(), caller())
+    await service.admit(asking(), caller())
     await eventually(lambda: metric_rows(reader, "agui.loop.lag"))
     monitor.cancel()
     await service.drain(0)
@@ -143,7 +143,7 @@ async def test_prometheus_and_opentelemetry_have_the_same_numbers(
     exposition: Exposition, reader: InMemoryMetricReader
 ) -> None:
     service = await open_service(forever)
-    service.start(asking(), caller())
+    await service.admit(asking(), caller())
     await service.runs.cancel(caller(), "t1", None)
     await service.drain(0)
     text = served(exposition)

@@ -116,7 +116,7 @@ async def test_a_fault_of_the_server_says_nothing_of_itself(
         raise RuntimeError("secret")
 
     client, _ = await serve(brief)
-    monkeypatch.setattr(client.service, "start", broken)
+    monkeypatch.setattr(client.service, "admit", broken)
     monkeypatch.setattr(client.service.runs, "list", broken)
     response = await (post(client, ask()) if method == "POST" else get(client, "/runs"))
     assert response.status_code == 500
@@ -126,7 +126,7 @@ async def test_a_fault_of_the_server_says_nothing_of_itself(
 
 async def test_a_head_request_for_a_stream_is_answered_at_once(serve: Serve) -> None:
     client, _ = await serve(forever, on_disconnect="continue")
-    client.service.start(asking(), caller()).close()
+    (await client.service.admit(asking(), caller())).close()
     async with http_client(client.url) as http, asyncio.timeout(WAIT):
         response = await http.head("/runs/r1/events")
     assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")

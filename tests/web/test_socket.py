@@ -10,7 +10,7 @@ from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedIn
 from agui_container.ports import Item
 from agui_container.ports.records import ThreadKey
 from agui_container.stores.memory import MemoryStore
-from agui_container.web.websocket_runs import MAX_WAITING
+from agui_container.web.websocket import MAX_WAITING
 from tests.conftest import Serve
 from tests.engine.doubles import ask, caller, wait_for_event
 from tests.engine.replicas import hold_calls

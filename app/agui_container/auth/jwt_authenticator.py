@@ -5,7 +5,9 @@ Rule: a claim is read only after the signature was verified. Error messages neve
 Sources: RFC 7515, RFC 7519, RFC 8725.
 """
 
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import jwt
 from jwt.exceptions import PyJWTError
@@ -18,19 +20,7 @@ from agui_container.ports.auth import Principal
 MAX_TOKEN = 16_000
 """Characters of a token."""
 
-SIGNATURE_ONLY = jwt.PyJWT(
-    {
-        "enforce_minimum_key_length": True,
-        "verify_aud": False,
-        "verify_exp": False,
-        "verify_iat": False,
-        "verify_iss": False,
-        "verify_jti": False,
-        "verify_nbf": False,
-        "verify_sub": False,
-    }
-)
-"""Decoder of tokens. ``TokenRules`` has the rules for the claims."""
+SIGNATURES = jwt.PyJWS(options={"enforce_minimum_key_length": True})
 
 
 class JwtAuthenticator:
@@ -64,9 +54,8 @@ def read_key_id(token: str) -> str | None:
 def verified_claims(token: str, keys: Sequence[jwt.PyJWK]) -> Mapping[str, object]:
     """Return the claims of a token. Raises ``AppError`` UNAUTHORIZED if none of the keys has signed it."""
     for key in keys:
-        try:
-            claims: Mapping[str, object] = SIGNATURE_ONLY.decode(token, key.key, ALGORITHMS[str(key.key_type)])
-        except (PyJWTError, ValueError, RecursionError):
-            continue
-        return claims
+        with suppress(PyJWTError, ValueError, RecursionError):
+            claims = json.loads(SIGNATURES.decode(token, key.key, ALGORITHMS[str(key.key_type)]))
+            if isinstance(claims, dict):
+                return claims
     raise unauthorized("The token is not valid.")

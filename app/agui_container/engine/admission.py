@@ -95,7 +95,7 @@ class Admission:
         self._only_answers = only_answers
 
     def register(self, run_input: RunAgentInput, caller: Caller, origin: RunOrigin) -> Run:
-        """Return the run of this process with these ids, or a new one. Raises as ``Engine.start``."""
+        """Return the run of this process with these ids, or a new one. Raises as ``Engine.admit``."""
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
         known = self._registry.by_key.get(key)
         if known is None:

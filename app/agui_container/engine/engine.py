@@ -129,32 +129,23 @@ class Engine:
         is_of_app = read_app_request(run_input) is not None
         return OnBusy.ENQUEUE if is_of_app else self._policy.busy_choice(run_input.forwarded_props)
 
-    def start(
-        self, run_input: RunAgentInput, caller: Caller, size: int = 0, condition: ThreadCondition = NO_CONDITION
-    ) -> Subscription:
-        """Register a run and read it from its first event. If these ids are known in this process, join that run.
-
-        ``size`` are the bytes of the request, ``condition`` is one on the thread.
-
-        Raises:
-            AppError: SHUTTING_DOWN; VALIDATION_ERROR for a bad ``onBusy``, ``budget`` or ``agent`` in
-                ``forwardedProps``.
-        """
-        if (request := read_app_request(run_input)) is not None:
-            return self.readers.open(self._run_app(request, run_input, caller), 0)
-        return self.readers.open(self.admission.register(run_input, caller, RunOrigin(size, condition)), 0)
-
     async def admit(
         self, run_input: RunAgentInput, caller: Caller, size: int = 0, condition: ThreadCondition = NO_CONDITION
     ) -> Subscription:
-        """Start a run as ``start`` does, and wait until it is active or queued. Return the run that is to be read.
+        """Register a run, wait until it is active or queued, and read it from its first event.
+
+        If the run with these ids is known, that one is read. ``size`` are the bytes of the request, ``condition`` is
+        one on the thread.
 
         Raises:
-            AppError: as ``start``; THREAD_BUSY, RATE_LIMIT_EXCEEDED, STORE_UNAVAILABLE; RUN_NOT_FOUND for a retry after
-                the run's events were removed; VALIDATION_ERROR for other messages than those of the run with these ids.
+            AppError: SHUTTING_DOWN, THREAD_BUSY, RATE_LIMIT_EXCEEDED, STORE_UNAVAILABLE; RUN_NOT_FOUND for a retry
+                after the run's events were removed; VALIDATION_ERROR for a bad ``onBusy``, ``budget`` or ``agent`` in
+                ``forwardedProps``, and for other messages than those of the run with these ids.
         """
+        if (request := read_app_request(run_input)) is not None:
+            return self.readers.open(self._run_app(request, run_input, caller), 0)
         known = self.registry.by_key.get(RunKey(caller.owner, run_input.thread_id, run_input.run_id))
-        subscription = self.start(run_input, caller, size, condition)
+        subscription = self.readers.open(self.admission.register(run_input, caller, RunOrigin(size, condition)), 0)
         try:
             while isinstance(run := subscription.run, Run) and (other := await run.life.wait_settled()) is not None:
                 subscription.close()

@@ -13,7 +13,7 @@ from math import isfinite
 
 from msgspec import Struct
 
-from agui_container.models.tool_schemas import MAX_REFUSALS
+from agui_container.models.tool_schemas import MAX_REFUSALS, names_tool
 from agui_container.ports import Delta, MediaDroppedDelta, UsageDelta
 from agui_container.protocol.errors import AppError, ErrorCode
 
@@ -59,6 +59,19 @@ def outcome_of_status(status: int) -> Outcome:
         return ErrorCode.MODEL_UNAVAILABLE, True
     # Any other status is a redirect: the URL is wrong, and the API key must not be sent elsewhere.
     return (ErrorCode.MODEL_REJECTED if status >= MIN_ERROR else ErrorCode.MODEL_NOT_FOUND), False
+
+
+_TOO_LONG = re.compile(
+    r"context_length|exceed_context|context_window|maximum context|context (length|window|size)"
+    r"|exceeds? (the )?(\w+ )*context|(input|prompt) is too long|too many (tokens|total text bytes|input tokens)"
+    r"|string_above_max|max_model_len",
+    re.IGNORECASE,
+)
+
+
+def is_too_long(error: str) -> bool:
+    """Return True if an error is about the length of the conversation, and not about that of a tool."""
+    return _TOO_LONG.search(error) is not None and not names_tool(error)
 
 
 class ErrorBody(Struct, frozen=True):

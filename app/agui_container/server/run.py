@@ -50,15 +50,6 @@ when the next request is sent."""
 MAX_DESCRIPTORS = 65_536
 """Open files that the process asks for, if its hard limit allows as many."""
 
-MIN_DESCRIPTORS = 64
-"""Open files without which the process does not start."""
-
-RESERVED_SHARE = 8
-"""Divisor of the limit of open files: an eighth of it is kept for files and stores, the rest is for connections."""
-
-MAX_BACKLOG = 2048
-"""Connections that may wait to be accepted."""
-
 SWITCH_SECONDS = 0.0005
 """Seconds for which a computing thread may keep the interpreter from the event loop, which gives it up in each system
 call. With Python's default of 5 ms a thread that reads a large body delays new connections ten times as long."""
@@ -170,16 +161,14 @@ def cut_off_stalled_clients(listening: Iterable[socket.socket]) -> None:
             each.setsockopt(socket.IPPROTO_TCP, option, round(STALLED_SECONDS * 1000))  # accepted sockets inherit it
 
 
-def raise_descriptor_limit() -> int:
-    """Raise the limit of open files as far as the system allows, and return it."""
+def raise_descriptor_limit() -> None:
+    """Raise the limit of open files as far as the system allows, because each connection is one."""
     import resource  # noqa: PLC0415 - Windows has none, where commands that only talk to servers run
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < limit:
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
-        soft = limit
-    return limit if soft == resource.RLIM_INFINITY else soft
 
 
 def page_host(host: str) -> str:
@@ -228,10 +217,7 @@ def run_server(  # noqa: PLR0913 - every one has a default
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.set_threshold(GC_THRESHOLD, *GC_GENERATIONS)  # before the agent is loaded, so that the agent can set another one
-    descriptors = raise_descriptor_limit()
-    if descriptors < MIN_DESCRIPTORS:
-        print_start_error(f"the process may open {descriptors} files and needs {MIN_DESCRIPTORS} (see ulimit -n)")
-        return 2
+    raise_descriptor_limit()
     try:
         settings = settings or load_settings(config, **overrides)
         logs.configure_logging(settings.log_format, settings.log_level)
@@ -246,7 +232,7 @@ def run_server(  # noqa: PLR0913 - every one has a default
     if sockets is None and (reason := bind_error(settings.host, settings.port)) is not None:
         print_start_error(reason)
         return 2
-    server = Server(uvicorn_config(app, settings, descriptors), app.state.service, settings)
+    server = Server(uvicorn_config(app, settings), app.state.service, settings)
     server.run(sockets)
     if server.start_error is not None:
         print_start_error(server.start_error)
@@ -278,7 +264,7 @@ def warn_if_shared(settings: Settings) -> None:
         logger.warning("server is open: every caller can read and change every thread %s", format_fields(fields))
 
 
-def uvicorn_config(app: ASGIApp, settings: Settings, descriptors: int) -> uvicorn.Config:
+def uvicorn_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         host=settings.host,
@@ -292,8 +278,6 @@ def uvicorn_config(app: ASGIApp, settings: Settings, descriptors: int) -> uvicor
         ws_per_message_deflate=False,  # 10 KB can inflate to 10 MB (docs/benchmarks.md)
         ws_ping_timeout=WS_PING_SECONDS,
         ws_max_size=2 * settings.max_body_bytes,
-        backlog=min(MAX_BACKLOG, descriptors // 4),  # one turn of the loop may accept all that wait
-        limit_concurrency=descriptors - descriptors // RESERVED_SHARE,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=CLOSE_SECONDS,
     )

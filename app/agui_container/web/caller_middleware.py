@@ -104,7 +104,6 @@ class CallerMiddleware:
         try:
             self._browsers.check(headers, scope)
             check_session(headers, caller)
-            check_query(scope)
             if path not in OPEN_PATHS and not path.startswith(OPEN_PREFIX):
                 state["caller"] = await self._authentication.authenticate(caller, headers)
             await self._ensure_open()
@@ -140,14 +139,6 @@ def check_session(headers: Headers, caller: Caller) -> None:
         raise AppError(ErrorCode.VALIDATION_ERROR, "The session header may be sent once.")
     if caller.session_id is not None and len(caller.session_id) > MAX_SESSION_ID:
         raise AppError(ErrorCode.VALIDATION_ERROR, f"The session id has more than {MAX_SESSION_ID} characters.")
-
-
-def check_query(scope: Scope) -> None:
-    """Check a WebSocket's query, where browsers put headers. Raises ``AppError`` for two session ids."""
-    if scope["type"] != "websocket":
-        return
-    if sum(name.lower() == SESSION_HEADER for name, _ in HTTPConnection(scope).query_params.multi_items()) > 1:
-        raise AppError(ErrorCode.VALIDATION_ERROR, "The session id may be sent once.")
 
 
 def caller_of(connection: HTTPConnection) -> Caller:

@@ -9,8 +9,15 @@ Source: the errors of ConverseStream in the Amazon Bedrock Runtime API reference
 import re
 from collections.abc import Iterator
 
-from agui_container.models.failures import MIN_ERROR, ErrorBody, ModelFailure, Outcome, outcome_of_status, retry_after
-from agui_container.models.tool_schemas import names_tool
+from agui_container.models.failures import (
+    MIN_ERROR,
+    ErrorBody,
+    ModelFailure,
+    Outcome,
+    is_too_long,
+    outcome_of_status,
+    retry_after,
+)
 from agui_container.protocol.errors import ErrorCode
 
 
@@ -86,20 +93,8 @@ FAILURES: dict[str, Outcome] = {
     "model_context_window_exceeded": _CONTEXT,
 }
 
-_BY_TEXT: dict[str, tuple[tuple[re.Pattern[str], Outcome], ...]] = {
-    "ValidationException": (
-        (
-            re.compile(
-                r"input is too long|prompt is too long|too many (total text bytes|input tokens)"
-                r"|exceeds? (the )?(\w+ )*context|maximum context length",
-                re.IGNORECASE,
-            ),
-            _CONTEXT,
-        ),
-        (re.compile(r"model identifier is invalid|on-demand throughput isn.t supported", re.IGNORECASE), _NO_MODEL),
-    )
-}
-"""Failures with the same code that only the text of Bedrock's message distinguishes."""
+_WRONG_MODEL = re.compile(r"model identifier is invalid|on-demand throughput isn.t supported", re.IGNORECASE)
+"""Words of a ValidationException about the model and not about the request."""
 
 
 def model_failure(error: BaseException) -> ModelFailure:
@@ -139,9 +134,10 @@ def _error_response(error: BaseException) -> tuple[str, str, int] | None:
 
 def _by_response(code: str, text: str, status: int) -> Outcome:
     name = code[:1].upper() + code[1:]
-    for pattern, failure in () if names_tool(text) else _BY_TEXT.get(name, ()):  # a tool is too long, not the input
-        if pattern.search(text):
-            return failure
+    if name == "ValidationException" and is_too_long(text):
+        return _CONTEXT
+    if name == "ValidationException" and _WRONG_MODEL.search(text):
+        return _NO_MODEL
     if name in FAILURES:
         return FAILURES[name]
     return outcome_of_status(status) if status >= MIN_ERROR else _UNKNOWN

@@ -17,10 +17,10 @@ from agui_container.models.failures import (
     ErrorBody,
     ModelFailure,
     Outcome,
+    is_too_long,
     outcome_of_status,
     retry_after_words,
 )
-from agui_container.models.tool_schemas import names_tool
 from agui_container.protocol.errors import ErrorCode
 
 MAX_LOGGED = 2_000
@@ -41,11 +41,6 @@ _BY_WORD: tuple[tuple[re.Pattern[str], ErrorCode, bool], ...] = (
 _COOLDOWN = "all_deployments_in_cooldown"
 """Type of LiteLLM's error while it rests all deployments of a model. Its status is 429."""
 _NO_QUOTA = re.compile("insufficient_quota|insufficient_balance|billing_")
-_TOO_LONG = re.compile(
-    r"context_length|exceed_context|context_window|maximum context|context (length|window|size)"
-    r"|prompt is too long|too many tokens|string_above_max|max_model_len",
-    re.IGNORECASE,
-)
 _BUSY = (ErrorCode.MODEL_THROTTLED, ErrorCode.MODEL_UNAVAILABLE)
 _NEVER_TOO_LONG = (401, 402, 403, 404, 429)
 _END_OF_ERRORS = 600
@@ -64,9 +59,7 @@ def failure_of(status: int | None, error_body: ErrorBody, retry_after: float | N
         code, is_retryable = ErrorCode.MODEL_UNAVAILABLE, True
     elif _NO_QUOTA.search(error_body.codes):
         code, is_retryable = ErrorCode.MODEL_ACCESS_DENIED, False
-    elif names_tool(error_body.reason):
-        pass  # a tool is too long, not the conversation
-    elif status not in _NEVER_TOO_LONG and _TOO_LONG.search(f"{error_body.codes} {error_body.text}"):
+    elif status not in _NEVER_TOO_LONG and is_too_long(f"{error_body.codes} {error_body.reason}"):
         code, is_retryable = ErrorCode.MODEL_CONTEXT_EXCEEDED, False
     if retry_after is None and is_retryable and code in _BUSY:
         retry_after = error_body.wait_seconds
