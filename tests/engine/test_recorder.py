@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection
 
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput, StateSnapshotEvent
@@ -197,28 +197,15 @@ async def test_stored_events_can_be_read_before_the_store_has_answered(monkeypat
 END_TYPES = ["TEXT_MESSAGE_END", "RUN_FINISHED"]
 
 
-class Gate:
-    """The ends of runs, which a store writes once ``may_finish`` is set."""
+async def open_held(patch: pytest.MonkeyPatch, kind: str) -> tuple[Engine, asyncio.Event, asyncio.Event]:
+    """Return an engine on a store of a kind that holds the ends of runs, and the events of ``hold_calls``.
 
-    def __init__(self, store: Store) -> None:
-        self.is_finishing, self.may_finish = asyncio.Event(), asyncio.Event()
-        self.error: Exception | None = None
-        self._finish = store.finish
-
-    async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
-        self.is_finishing.set()
-        await self.may_finish.wait()
-        if self.error is not None:
-            raise self.error
-        await self._finish(run, replica, envelopes, ending)
-
-
-async def open_gated(kind: str) -> tuple[Engine, Gate]:
-    """Return an engine on a store of a kind. One in memory stands for that which writes turns to a service."""
+    A store in memory stands for that which writes turns to a service.
+    """
     store = temporary_store(FakeClock()) if kind == "durable" else MemoryStore()
-    gate = Gate(store)
-    vars(store).update(finish=gate.finish, writes_turns=kind == "turns")
-    return await open_service(speaker, store=store), gate
+    vars(store).update(writes_turns=kind == "turns")
+    service = await open_service(speaker, store=store)
+    return service, *hold_calls(patch, store, "finish")
 
 
 async def speaker(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -231,21 +218,21 @@ def status_of(service: Engine) -> object:
 
 
 @pytest.mark.parametrize("kind", ["memory", "turns", "durable"])
-async def test_the_process_is_busy_until_the_end_is_written(kind: str) -> None:
-    service, store = await open_gated(kind)
+async def test_the_process_is_busy_until_the_end_is_written(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    service, is_finishing, may_finish = await open_held(monkeypatch, kind)
     reader = await service.admit(asking(), caller())
-    await wait_for_event(store.is_finishing)
+    await wait_for_event(is_finishing)
     assert reader.run.log.has_ended
     assert status_of(service) == "HealthyBusy"
-    store.may_finish.set()
+    may_finish.set()
     assert [it.type for it in await envelopes(reader)][-2:] == END_TYPES
     await eventually(lambda: status_of(service) == "Healthy")
 
 
-async def test_readers_get_the_end_of_a_turn_after_it_is_written() -> None:
-    service, store = await open_gated("turns")
+async def test_readers_get_the_end_of_a_turn_after_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    service, is_finishing, may_finish = await open_held(monkeypatch, "turns")
     first = await service.admit(asking(), caller())
-    await wait_for_event(store.is_finishing)
+    await wait_for_event(is_finishing)
     second = await service.attach(caller(), "t1", "r1", 0)
     for reader in (first, second):
         seen = [it.type for it in (await anext(reader)).envelopes()]
@@ -254,25 +241,27 @@ async def test_readers_get_the_end_of_a_turn_after_it_is_written() -> None:
     for _ in range(10):
         await asyncio.sleep(0)
     assert not any(reading.done() for reading in rest)
-    store.may_finish.set()
+    may_finish.set()
     assert [[it.type for it in await reading] for reading in rest] == [["RUN_FINISHED"], ["RUN_FINISHED"]]
 
 
-async def test_readers_get_the_end_of_a_turn_that_cannot_be_written() -> None:
-    service, store = await open_gated("turns")
-    store.error = RuntimeError("a service that fails")
-    store.may_finish.set()
+async def test_readers_get_the_end_of_a_turn_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise RuntimeError("a service that fails")
+
+    service, *_ = await open_held(monkeypatch, "turns")
+    monkeypatch.setattr(service.cluster.store, "finish", fail)
     reader = await service.admit(asking(), caller())
     assert [it.type for it in await envelopes(reader)][-2:] == END_TYPES
 
 
 async def test_readers_get_the_end_of_a_turn_while_its_write_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_port, "GIVE_UP_SECONDS", 0.0)
-    service, store = await open_gated("turns")
+    service, _, may_finish = await open_held(monkeypatch, "turns")
     reader = await service.admit(asking(), caller())
     assert [it.type for it in await envelopes(reader)][-2:] == END_TYPES
     assert status_of(service) == "HealthyBusy"
-    store.may_finish.set()
+    may_finish.set()
     await eventually(lambda: status_of(service) == "Healthy")
 
 
@@ -280,7 +269,7 @@ async def test_readers_get_the_end_of_a_turn_while_its_write_takes_too_long(monk
 async def test_readers_get_an_end_where_the_recording_fails(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, closing_fails: bool
 ) -> None:
-    service, _ = await open_gated("durable")
+    service, *_ = await open_held(monkeypatch, "durable")
     monkeypatch.setattr(recorder, "WINDOW_SECONDS", "a fault in the program")
     if closing_fails:
         monkeypatch.setattr(recorder, "RunSequence", None)
