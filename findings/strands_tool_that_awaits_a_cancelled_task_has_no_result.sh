@@ -3,8 +3,8 @@
 #
 # Awaiting a task that somebody cancelled raises `asyncio.CancelledError`, which is no `Exception`. The default executor
 # runs tools concurrently and hands on exceptions of the class `Exception` only. A call that ends otherwise just counts as
-# done. Its `toolUse` then has no `toolResult`, in the next request and in `agent.messages` for ever after. Providers refuse
-# such a history, so the fault shows up as an error of the model. The sequential executor raises.
+# done. Its `toolUse` then has no `toolResult`, neither in the next request to the model nor in any later one, since the
+# history is kept so. With the sequential executor the same tool ends the run with its exception.
 # Seen: concurrent: `end_turn`, an empty user message; two calls: one result; sequential: CancelledError, one request.
 set -euo pipefail
 folder=$(mktemp -d)

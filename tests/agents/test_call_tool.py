@@ -11,7 +11,7 @@ from agui_container.ports import Item
 from agui_container.testing import AgentThread, open_thread
 from tests.agents.call_tool_agents import CALLS
 from tests.contexts import of_type
-from tests.tools.mcp_fixtures import PROCESS
+from tests.tools.mcp_fixtures import SCRIPT
 
 TOOLS = "tests.agents.call_tool_agents:tools"
 
@@ -41,11 +41,11 @@ async def test_a_call_and_its_result_are_sent_to_the_client() -> None:
 
 async def test_tools_of_mcp_servers_are_among_the_tools() -> None:
     async def adder(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        yield f"{'demo_add' in ctx.tools}: {await ctx.call_tool('demo_add', {'a': 1, 'b': 2})}"
+        yield f"{'echo' in ctx.tools}: {await ctx.call_tool('echo')}"
 
-    async with open_thread(adder, Settings(mcp_servers=f"[{PROCESS.model_dump_json()}]")) as thread:
+    async with open_thread(adder, Settings(mcp_servers=f"[{SCRIPT.model_dump_json()}]")) as thread:
         await thread.send("add")
-        assert thread.text == "True: 3"
+        assert thread.text == "True: carried out"
 
 
 async def test_a_tool_error_that_the_agent_does_not_handle_is_the_error_of_the_run() -> None:

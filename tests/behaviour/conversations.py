@@ -5,8 +5,11 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from ag_ui.core import PROTOCOL_VERSION
+from ag_ui.core import PROTOCOL_VERSION, Message
+from pydantic import TypeAdapter
 
+from agui_container.testing import EVENT
+from agui_core.transcript import Transcript
 from tests.behaviour.client import Client, RunStream
 from tests.engine.doubles import Json
 from tests.models.watched_model import WatchedModel, prompts_as_json
@@ -14,6 +17,7 @@ from tests.models.watched_model import WatchedModel, prompts_as_json
 PAINT: Json = {"name": "paint", "description": "Paint a wall.", "parameters": {"type": "object"}}
 
 THREADS = count(1)
+MESSAGES = TypeAdapter(list[Message])
 
 
 @dataclass
@@ -53,45 +57,11 @@ class ClientThread:
         self.messages.append({"id": f"result-{call}", "role": "tool", "toolCallId": call, "content": content})
 
     def keep(self, events: Sequence[Json]) -> None:
+        """Add the messages of a run to the history, as a client of AG-UI does."""
+        transcript = Transcript()
         for event in events:
-            match event["type"]:
-                case "REASONING_MESSAGE_START" | "TEXT_MESSAGE_START":
-                    self._message(event["messageId"], event["role"], event)
-                case "REASONING_MESSAGE_CONTENT" | "TEXT_MESSAGE_CONTENT":
-                    self._grow(event["messageId"], "content", event["delta"])
-                case "REASONING_ENCRYPTED_VALUE":
-                    self._grow(event["entityId"], "encryptedValue", event["encryptedValue"])
-                case "TOOL_CALL_START":
-                    function = {"name": event["toolCallName"], "arguments": ""}
-                    call = {"id": event["toolCallId"], "type": "function", "function": function}
-                    message = self._message(event["parentMessageId"], "assistant", event)
-                    message.setdefault("toolCalls", []).append(call)
-                case "TOOL_CALL_ARGS":
-                    self._call(event["toolCallId"])["function"]["arguments"] += event["delta"]
-                case "TOOL_CALL_RESULT":
-                    named = {"id": event["messageId"], "role": "tool", "toolCallId": event["toolCallId"]}
-                    kept: Json = {
-                        name: event[name] for name in ("subagentRunId", "content", "metadata") if name in event
-                    }
-                    self.messages.append({**named, **kept})
-
-    def _message(self, key: str, role: str, event: Json) -> Json:
-        found = [message for message in self.messages if message["id"] == key]
-        if not found:
-            self.messages.append({"id": key, "role": role, **owner(event)})
-        return found[0] if found else self.messages[-1]
-
-    def _grow(self, key: str, name: str, piece: str) -> None:
-        message = next(message for message in self.messages if message["id"] == key)
-        message[name] = message.get(name, "") + piece
-
-    def _call(self, key: str) -> Json:
-        calls: list[Json] = [call for message in self.messages for call in message.get("toolCalls", ())]
-        return next(call for call in calls if call["id"] == key)
-
-
-def owner(event: Json) -> Json:
-    return {name: event[name] for name in ("subagentRunId",) if name in event}
+            transcript.feed(EVENT.validate_python(event))
+        self.messages += MESSAGES.dump_python(transcript.messages, mode="json", by_alias=True, exclude_none=True)
 
 
 def results(events: Sequence[Json]) -> list[str]:

@@ -1,10 +1,6 @@
-"""A real MCP server with one tool for each thing that matters: over HTTP in the test's loop, or a process of its own.
-
-The process is ``python -m tests.tools.mcp_demo``.
-"""
+"""A real MCP server with one tool for each thing that matters, over HTTP in the test's loop."""
 
 import asyncio
-import os
 import socket
 import warnings
 from collections.abc import AsyncIterator, Callable
@@ -57,7 +53,7 @@ class Demo:
         self.stopped = asyncio.Event()
         self.go_on = asyncio.Event()
         self.calls: list[str] = []
-        for tool in (self.add, self.fail, self.picture, self.wait, self.grow, self.die, self.progress):
+        for tool in (self.add, self.fail, self.picture, self.wait, self.grow, self.progress):
             self.server.add_tool(tool)
         for asking in (self.buy, self.book, self.sample):
             self.server.add_tool(asking)
@@ -122,9 +118,6 @@ class Demo:
     async def grown(self) -> str:
         return "new"
 
-    async def die(self) -> str:
-        os._exit(3)
-
 
 @asynccontextmanager
 async def serve_app(app: ASGIApp, port: int = 0) -> AsyncIterator[int]:
@@ -177,7 +170,3 @@ async def _body(receive: Receive) -> bytes:
         body += message.get("body", b"")
         more = message.get("more_body", False)
     return body
-
-
-if __name__ == "__main__":
-    Demo().server.run()

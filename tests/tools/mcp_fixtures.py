@@ -14,13 +14,6 @@ from tests.contexts import run_context
 from tests.tools.mcp_demo import Demo, old_server, serve_app
 
 WAIT = 120.0
-ROOT = Path(__file__).parents[2]
-ENVIRONMENT = {"PYTHONPATH": f"{ROOT / 'app'}:{ROOT / 'clients/python/src'}"}
-"""A process that a server starts inherits nothing but this."""
-
-PROCESS = StdioServer(name="demo", command=sys.executable, args=("-m", "tests.tools.mcp_demo"), env=ENVIRONMENT)
-
-
 SCRIPT = StdioServer(
     name="demo", command=sys.executable, args=(str(Path(__file__).with_name("mcp_process.py")),), tool_prefix=""
 )

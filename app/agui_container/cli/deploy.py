@@ -29,7 +29,6 @@ from agui_container.aws.deploy.source import SourceFolder
 from agui_container.aws.deploy.stack import DeployRefused, Response, Stack, open_session
 from agui_container.aws.deploy.start_check import check_start
 from agui_container.aws.deploy.versions import Versions
-from agui_container.aws.deploy.wheels import WheelError
 from agui_container.cli.config import is_secret, masked_value
 from agui_container.cli.failure import CommandFailed
 from agui_container.cli.options import agent_argument, config_option
@@ -152,6 +151,8 @@ class Work:
         check_auth(settings)
         _check_no_secret(settings, origins, options)
         source = None if options.image else SourceFolder(Path.cwd(), options.dockerfile)
+        if source and not source.has_dockerfile:
+            raise DeployRefused(f"there is no {options.dockerfile}. `agui init` makes a project with one.")
         check_start(settings, source)
         settings, origins = with_memory(settings, origins, options)
         environment = make_environment(settings, origins, options)
@@ -271,7 +272,7 @@ def explained() -> Iterator[None]:
     """End the command with one line if something cannot be done."""
     try:
         yield
-    except (SettingsError, WheelError, DeployRefused, ClientError, BotoCoreError) as error:
+    except (SettingsError, DeployRefused, ClientError, BotoCoreError) as error:
         raise CommandFailed(f"cannot do this: {error}") from None
 
 

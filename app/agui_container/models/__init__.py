@@ -1,6 +1,6 @@
 """Models: each turns a prompt into a stream of deltas.
 
-Rule: a model imports ``ports``, ``protocol`` and ``runtime`` only, and raises its failures as ``AppError`` with a
+Rule: a model knows no agent, engine or transport, and raises its failures as ``AppError`` with a
 ``MODEL_*`` code.
 """
 

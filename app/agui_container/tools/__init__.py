@@ -1,6 +1,6 @@
 """Tools: functions that the server runs for a model.
 
-Rule: a tool imports ``ports``, ``protocol`` and ``runtime`` only, and raises ``ToolError`` with a text that the model
+Rule: a tool knows no agent, engine or transport, and raises ``ToolError`` with a text that the model
 may read and correct.
 """
 

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from typing import Any, NotRequired
 from uuid import uuid4
 
-from ag_ui_langgraph import LangGraphAgent
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
@@ -166,4 +165,3 @@ calling = calling_graph.compile()
 calling_and_remembering = calling_graph.compile(checkpointer=InMemorySaver())
 both = beside(left, right).compile()
 asking = graph.compile(checkpointer=InMemorySaver())
-configured = LangGraphAgent(name="configured", graph=agent, emit_raw_events=False)

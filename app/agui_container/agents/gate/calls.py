@@ -65,7 +65,7 @@ class ModelToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """Content of the result of a call, for the model, and metadata with the keys of ``conversation.transcript``."""
+    """Content of the result of a call, for the model, and metadata with the keys of ``agui_core.transcript``."""
 
     content: ToolContent
     metadata: dict[str, Any] | None = None

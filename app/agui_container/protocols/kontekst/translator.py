@@ -17,21 +17,11 @@ as an exhausted context and divide by it.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ag_ui.core import (
-    PROTOCOL_VERSION,
-    Context,
-    EventType,
-    RunAgentInput,
-    UserMessage,
-)
+from ag_ui.core import PROTOCOL_VERSION, Context, EventType, RunAgentInput, UserMessage
 from msgspec import Struct
 
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocols.conversation.approvals import (
-    ApprovalDecision,
-    Verdict,
-    decision,
-)
+from agui_container.protocols.conversation.approvals import ApprovalDecision, Verdict, decision
 from agui_container.protocols.conversation.events import Completed, Event, Failed, Outcome, is_failure, text_of
 from agui_container.protocols.conversation.pending import Answer, PendingCalls
 from agui_container.protocols.conversation.translator import Cancellation, Opening, Translator

@@ -89,6 +89,27 @@ class MessageRecord(Struct):
     ids: list[str] = field(default_factory=list)
     is_sent: bool = False
 
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Number of characters of text, and number of other blocks."""
+        texts = [str(block["text"]) for block in self.content if block["content_type"] == TEXT]
+        return sum(map(len, texts)), len(self.content) - len(texts)
+
+    def content_after(self, chars: int, blocks: int) -> list[JSON]:
+        """Return the content without the first characters of text and the first other blocks."""
+        rest: list[JSON] = []
+        for block in self.content:
+            if block["content_type"] != TEXT:
+                if blocks <= 0:
+                    rest.append(block)
+                blocks -= 1
+                continue
+            text = str(block["text"])
+            if len(text) > chars:
+                rest.append(text_block(text[chars:]))
+            chars = max(chars - len(text), 0)
+        return rest
+
     def json(self) -> JSON:
         return {"role": self.role, "content": self.content, "status": self.status, "created": date_of(self.created)}
 

@@ -18,15 +18,7 @@ from pydantic_core import to_json
 from agui_container.ports.records import ThreadDelta, ThreadNote, ThreadRecord, ThreadStatus
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocols.roboto.goals import DeclaredGoal, fail, goals_in, goals_of, last_turn
-from agui_container.protocols.roboto.messages import (
-    ASSISTANT,
-    GENERATING,
-    TEXT,
-    MessageRecord,
-    date_of,
-    session_messages,
-    text_block,
-)
+from agui_container.protocols.roboto.messages import ASSISTANT, GENERATING, MessageRecord, date_of, session_messages
 from agui_container.protocols.roboto.requests import (
     APPROVAL_REQUIRED,
     FACTS,
@@ -101,7 +93,7 @@ class SessionView(Struct, frozen=True):
     def position(self) -> Position:
         last = self.messages[-1:]
         facts = [self.status, self.thread.title, self.goal_records, [row.status for row in last]]
-        extent = _extent(last[0]) if last else (0, 0)
+        extent = last[0].extent if last else (0, 0)
         return Position(len(self.messages), *extent, _prefix_digest(self.messages), digest(facts))
 
     @property
@@ -228,7 +220,7 @@ class SessionView(Struct, frozen=True):
         if not can_drop:
             later = {at: replace(it, content=[]) if it.is_sent else it for at, it in later.items()}
         last = messages[count - 1]
-        content = _content_after(last, since.chars, since.blocks)
+        content = last.content_after(since.chars, since.blocks)
         if content or has_changed:
             later = {count - 1: replace(last, content=content), **later}
         return later, reset_from
@@ -246,30 +238,9 @@ def _status_at_rest(
     return thread.status.value
 
 
-def _content_after(message: MessageRecord, chars: int, blocks: int) -> list[JSON]:
-    """Return the content of a message without the first characters of text and the first other blocks."""
-    rest: list[JSON] = []
-    for block in message.content:
-        if block["content_type"] != TEXT:
-            if blocks <= 0:
-                rest.append(block)
-            blocks -= 1
-            continue
-        text = str(block["text"])
-        if len(text) > chars:
-            rest.append(text_block(text[chars:]))
-        chars = max(chars - len(text), 0)
-    return rest
-
-
-def _extent(message: MessageRecord) -> tuple[int, int]:
-    texts = [str(block["text"]) for block in message.content if block["content_type"] == TEXT]
-    return sum(map(len, texts)), len(message.content) - len(texts)
-
-
 def _prefix_digest(messages: Sequence[MessageRecord]) -> str:
     """Return a digest of messages in order. Only the first id of the last one counts, because it may grow."""
-    before = [(message.role, message.ids, _extent(message)) for message in messages[:-1]]
+    before = [(message.role, message.ids, message.extent) for message in messages[:-1]]
     return digest([before, [(message.role, message.ids[:1]) for message in messages[-1:]]])
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agui_container.aws.deploy.wheels import CLIENT, SERVER, WheelError, find_wheel
+from agui_container.cli.wheels import CLIENT, SERVER, WheelError, find_wheel
 
 
 @pytest.fixture(autouse=True)
