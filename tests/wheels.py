@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agui_container.aws.deploy.wheels import Wheel
+from agui_container.cli.wheels import Wheel
 
 ROOT = Path(__file__).parents[1]
 BUILD = "pip wheel --no-deps . ./clients/python"
@@ -59,10 +59,9 @@ def wheel(wheels: Path) -> Path:
 
 @pytest.fixture
 def stand_in_wheels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Empty wheels for what packs the installed packages, which run from the checkout here."""
+    """Empty wheels in place of the installed packages, which run from the checkout here."""
 
     def find_wheel(package: str) -> Wheel:
         return Wheel(f"wheels/{package.replace('-', '_')}-0.1.0-py3-none-any.whl", b"")
 
-    for module in ("agui_container.cli.init", "agui_container.aws.deploy.source"):
-        monkeypatch.setattr(f"{module}.find_wheel", find_wheel)
+    monkeypatch.setattr("agui_container.cli.init.find_wheel", find_wheel)

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import stat
 from pathlib import Path
 from uuid import uuid4
 
@@ -88,17 +87,18 @@ def test_one_key_decides_about_a_call(assistant: ServerProcess, tmp_path: Path, 
         terminal.wait_for(shown, "\n>\n")
 
 
-def test_the_arguments_of_a_call_are_changed_in_an_editor(assistant: ServerProcess, tmp_path: Path) -> None:
-    editor = tmp_path / "editor"
-    fails_once = f"test -e {tmp_path}/tried || {{ touch {tmp_path}/tried; exit 1; }}"
-    editor.write_text(f'#!/bin/sh\n{fails_once}\nkill -INT $PPID\nsed -i "s/6\\*7/6*8/" "$1"\n')
-    editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
-    with open_chat(assistant.invocations, home=tmp_path, columns=200, EDITOR=str(editor)) as terminal:
+def test_the_arguments_of_a_call_are_changed(assistant: ServerProcess, tmp_path: Path) -> None:
+    with open_chat(assistant.invocations, home=tmp_path, columns=200) as terminal:
         terminal.send("calculate 6*7\r")
-        terminal.wait_for("[y] allow")
+        for typed, reason in (("x\r", "This is no JSON"), ("\x15[]\r", "must be a JSON object")):
+            terminal.wait_for("[y] allow")
+            terminal.send("e")
+            terminal.wait_for('Arguments: {"expression": "6*7"}')
+            terminal.send(typed)
+            terminal.wait_for(reason)
         terminal.send("e")
-        terminal.wait_for("Editing failed")
-        terminal.send("e")
+        terminal.wait_for('Arguments: {"expression": "6*7"}', count=2)
+        terminal.send("\x7f\x7f\x7f8" + '"}\r')
         terminal.wait_for("The result of calculate is 48.")
 
 

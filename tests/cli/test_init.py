@@ -13,9 +13,9 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from agui_container.aws.deploy.wheels import Wheel
 from agui_container.cli.command_line import main
 from agui_container.cli.init import CREWAI_REFUSED, FRAMEWORKS
+from agui_container.cli.wheels import Wheel
 from tests.agents.frameworks import table
 from tests.agents.frameworks.model_server import model_server
 from tests.docs.documents import ROOT

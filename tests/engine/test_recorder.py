@@ -1,4 +1,4 @@
-"""Recording of a run: content, times, and runs whose store does not answer."""
+"""Recording of a run: what is stored before readers see it, and the end that readers get in any case."""
 
 import asyncio
 import threading
@@ -11,6 +11,7 @@ from agui_container.engine import inputs
 from agui_container.engine.engine import Engine
 from agui_container.engine.inputs import MergedInput
 from agui_container.ports import Item
+from agui_container.ports import store as store_port
 from agui_container.ports.records import (
     Ending,
     RunKey,
@@ -21,8 +22,10 @@ from agui_container.ports.records import (
 from agui_container.ports.store import Delete, Store
 from agui_container.protocol.envelope import Envelope
 from agui_container.replicas.leases import Leases
+from agui_container.run import recorder
 from agui_container.run.cluster import LEASE_SECONDS, Cluster
 from agui_container.settings import Settings
+from agui_container.stores.memory import MemoryStore
 from agui_container.threads import LARGE_BYTES
 from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, forever, make_service, wait_for_event
 from tests.engine.replicas import durable_store_of, hold_calls, leases_of, temporary_store
@@ -189,3 +192,91 @@ async def test_stored_events_can_be_read_before_the_store_has_answered(monkeypat
     whole = await envelopes(first)
     assert await envelopes(again) == whole[count:]
     await wait_until_stored(service)
+
+
+END_TYPES = ["TEXT_MESSAGE_END", "RUN_FINISHED"]
+
+
+async def open_held(patch: pytest.MonkeyPatch, kind: str) -> tuple[Engine, asyncio.Event, asyncio.Event]:
+    """Return an engine on a store of a kind that holds the ends of runs, and the events of ``hold_calls``.
+
+    A store in memory stands for that which writes turns to a service.
+    """
+    store = temporary_store(FakeClock()) if kind == "durable" else MemoryStore()
+    vars(store).update(writes_turns=kind == "turns")
+    service = await open_service(speaker, store=store)
+    return service, *hold_calls(patch, store, "finish")
+
+
+async def speaker(_: RunAgentInput) -> AsyncIterator[Item]:
+    yield "hello"
+    await asyncio.sleep(0)
+
+
+def status_of(service: Engine) -> object:
+    return service.health.report()["status"]
+
+
+@pytest.mark.parametrize("kind", ["memory", "turns", "durable"])
+async def test_the_process_is_busy_until_the_end_is_written(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    service, is_finishing, may_finish = await open_held(monkeypatch, kind)
+    reader = await service.admit(asking(), caller())
+    await wait_for_event(is_finishing)
+    assert reader.run.log.has_ended
+    assert status_of(service) == "HealthyBusy"
+    may_finish.set()
+    assert [it.type for it in await envelopes(reader)][-2:] == END_TYPES
+    await eventually(lambda: status_of(service) == "Healthy")
+
+
+async def test_readers_get_the_end_of_a_turn_after_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    service, is_finishing, may_finish = await open_held(monkeypatch, "turns")
+    first = await service.admit(asking(), caller())
+    await wait_for_event(is_finishing)
+    second = await service.attach(caller(), "t1", "r1", 0)
+    for reader in (first, second):
+        seen = [it.type for it in (await anext(reader)).envelopes()]
+        assert seen == ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
+    rest = [asyncio.create_task(envelopes(reader)) for reader in (first, second)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not any(reading.done() for reading in rest)
+    may_finish.set()
+    assert [[it.type for it in await reading] for reading in rest] == [["RUN_FINISHED"], ["RUN_FINISHED"]]
+
+
+async def test_readers_get_the_end_of_a_turn_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise RuntimeError("a service that fails")
+
+    service, *_ = await open_held(monkeypatch, "turns")
+    monkeypatch.setattr(service.cluster.store, "finish", fail)
+    reader = await service.admit(asking(), caller())
+    assert [it.type for it in await envelopes(reader)][-2:] == END_TYPES
+
+
+async def test_readers_get_the_end_of_a_turn_while_its_write_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_port, "GIVE_UP_SECONDS", 0.0)
+    service, _, may_finish = await open_held(monkeypatch, "turns")
+    reader = await service.admit(asking(), caller())
+    assert [it.type for it in await envelopes(reader)][-2:] == END_TYPES
+    assert status_of(service) == "HealthyBusy"
+    may_finish.set()
+    await eventually(lambda: status_of(service) == "Healthy")
+
+
+@pytest.mark.parametrize("closing_fails", [False, True])
+async def test_readers_get_an_end_where_the_recording_fails(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, closing_fails: bool
+) -> None:
+    service, *_ = await open_held(monkeypatch, "durable")
+    monkeypatch.setattr(recorder, "WINDOW_SECONDS", "a fault in the program")
+    if closing_fails:
+        monkeypatch.setattr(recorder, "RunSequence", None)
+    reader = await service.admit(asking(), caller())
+    seen = await envelopes(reader)
+    assert (seen[0].type, seen[-1].type) == ("RUN_STARTED", "RUN_ERROR")
+    assert [it.seq for it in seen] == list(range(1, len(seen) + 1))
+    assert b"STORE_UNAVAILABLE" in seen[-1].data
+    assert "run recording failed run=r1" in caplog.text
+    await eventually(lambda: status_of(service) == "Healthy")

@@ -4,7 +4,6 @@ Rule: this module reads options and shows progress. The room ``deploy`` has the 
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -29,7 +28,6 @@ from agui_container.aws.deploy.source import SourceFolder
 from agui_container.aws.deploy.stack import DeployRefused, Response, Stack, open_session
 from agui_container.aws.deploy.start_check import check_start
 from agui_container.aws.deploy.versions import Versions
-from agui_container.aws.deploy.wheels import WheelError
 from agui_container.cli.config import is_secret, masked_value
 from agui_container.cli.failure import CommandFailed
 from agui_container.cli.options import agent_argument, config_option
@@ -48,8 +46,8 @@ docs/agentcore.md has the calls of other clients."""
 LOG_GROUP = "/aws/bedrock-agentcore/runtimes/{runtime}-{endpoint}"
 """Source: devguide ``observability-view``."""
 
-MASKED = re.compile(r"\*\*\*")
-"""In a value that was masked: a secret, or a password of a URL."""
+MASKED = "***"
+"""Part of a value that was masked: a secret, or a password of a URL."""
 
 TEMPLATE = Path("infrastructure", "template.json")
 
@@ -152,6 +150,8 @@ class Work:
         check_auth(settings)
         _check_no_secret(settings, origins, options)
         source = None if options.image else SourceFolder(Path.cwd(), options.dockerfile)
+        if source and not source.has_dockerfile:
+            raise DeployRefused(f"there is no {options.dockerfile}. `agui init` makes a project with one.")
         check_start(settings, source)
         settings, origins = with_memory(settings, origins, options)
         environment = make_environment(settings, origins, options)
@@ -271,7 +271,7 @@ def explained() -> Iterator[None]:
     """End the command with one line if something cannot be done."""
     try:
         yield
-    except (SettingsError, WheelError, DeployRefused, ClientError, BotoCoreError) as error:
+    except (SettingsError, DeployRefused, ClientError, BotoCoreError) as error:
         raise CommandFailed(f"cannot do this: {error}") from None
 
 
@@ -279,7 +279,7 @@ def _check_no_secret(settings: Settings, origins: Mapping[str, str], options: De
     left_out = {*options.secrets, *options.leave_in_image}
     for name, origin in origins.items():
         shown = json.dumps(masked_value(name, settings))
-        if origin != "default" and name not in left_out and MASKED.search(shown):
+        if origin != "default" and name not in left_out and MASKED in shown:
             raise SettingsError(
                 f"{name} ({origin}) has a secret, which everybody who may read the runtime could read. Store it in "
                 f'Secrets Manager, and name it: [deploy.secrets] {name} = "arn:aws:secretsmanager:…"'

@@ -14,9 +14,9 @@ from string import Template
 import click
 from msgspec import Struct
 
-from agui_container.aws.deploy.wheels import CLIENT, SERVER, WheelError, find_wheel
 from agui_container.cli.config import SCHEMA
 from agui_container.cli.failure import CommandFailed
+from agui_container.cli.wheels import CLIENT, SERVER, WheelError, find_wheel
 
 TEMPLATES = Path(__file__).with_name("templates")
 SUFFIX = ".txt"

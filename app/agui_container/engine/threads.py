@@ -68,7 +68,7 @@ from agui_core.commands import (
 CANCEL_SECONDS = 2.0
 """Longest wait of a deletion for the end of the thread's active run."""
 
-POLL_SECONDS = 0.01
+POLL_SECONDS = 0.1
 """Longest pause between two checks if all runs have ended."""
 
 

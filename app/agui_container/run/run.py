@@ -228,15 +228,12 @@ class Run:
                     return False
                 case AppError():
                     self._log_fault(logging.WARNING, "run failed", error, code=error.code, message=error.message)
-                    self.fail(self._describe_failure(error))
                 case IllegalEvent():
-                    self._log_fault(
-                        logging.ERROR, "agent broke the protocol", error, agent=self._agent_name, error=error
-                    )
-                    self.fail(self._describe_failure(error))
+                    facts = {"agent": self._agent_name, "error": error}
+                    self._log_fault(logging.ERROR, "agent broke the protocol", error, **facts)
                 case _:
                     self._log_fault(logging.ERROR, "agent raised an exception", error, type=type(error).__name__)
-                    self.fail(self._describe_failure(error))
+            self.fail(self._describe_failure(error))
         except Exception:
             logger.exception("run could not end in order")  # the error message may be too large for an event
             self.fail(AGENT_FAILED)

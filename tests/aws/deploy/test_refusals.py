@@ -57,6 +57,15 @@ def test_a_mistake_is_named_before_anything_is_made(
     assert account.calls == []
 
 
+def test_a_folder_without_a_dockerfile_is_refused(
+    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "Dockerfile").unlink()
+    assert main(["deploy"]) == 2
+    assert "there is no Dockerfile. `agui init` makes a project with one." in capsys.readouterr().err
+    assert account.calls == []
+
+
 @pytest.mark.parametrize("form", ["--dry-run", "--emit"])
 @pytest.mark.parametrize("option", ["--push", "--destroy", "--rollback 1"])
 def test_a_dry_run_and_a_template_are_of_a_first_deployment_only(

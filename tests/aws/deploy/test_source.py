@@ -1,15 +1,12 @@
 """The source of an image: one digest for the same files, and no file that ``.dockerignore`` names."""
 
 import io
-import re
 import tarfile
 from pathlib import Path
 
 import pytest
 
 from agui_container.aws.deploy.source import SourceFolder
-
-pytestmark = pytest.mark.usefixtures("stand_in_wheels")
 
 
 def write(folder: Path, **files: str) -> SourceFolder:
@@ -25,8 +22,8 @@ def names(source: SourceFolder) -> set[str]:
 
 
 def test_the_digest_is_that_of_the_files_and_of_the_dockerfile(tmp_path: Path) -> None:
-    first = write(tmp_path / "a", agent="x", inner__data="y")
-    second = write(tmp_path / "b", inner__data="y", agent="x")
+    first = write(tmp_path / "a", agent="x", inner__data="y", Dockerfile="FROM a")
+    second = write(tmp_path / "b", inner__data="y", agent="x", Dockerfile="FROM a")
     assert first.digest() == second.digest()
     write(tmp_path / "b", agent="z")
     assert first.digest() != second.digest()
@@ -82,37 +79,12 @@ def test_files_that_dockerignore_names_are_left_out(tmp_path: Path, ignored: str
 
 @pytest.mark.parametrize("ignored", ["", "!.env\n!**/.env.*"])
 def test_secrets_of_this_machine_are_in_no_image(tmp_path: Path, ignored: str) -> None:
-    source = write(tmp_path, **{"agent.py": "x", ".dockerignore": ignored})
+    source = write(tmp_path, **{"agent.py": "x", "Dockerfile": "FROM a", ".dockerignore": ignored})
     before = source.digest()
     write(tmp_path, **{".env": "KEY=1", "inner__.env": "KEY=1", ".env.production": "KEY=1", ".envrc": "export KEY=1"})
-    assert names(source) == {"agent.py", ".dockerignore"}
+    assert names(source) == {"agent.py", "Dockerfile", ".dockerignore"}
     assert source.digest() == before
     assert b"KEY=1" not in source.tarred()
-
-
-SERVER = "SERVER"
-WHEEL = "wheels/agui_container-0.1.0-py3-none-any.whl"
-
-
-@pytest.mark.parametrize(
-    ("files", "installed"),
-    [
-        ({"agent.py": ""}, [SERVER]),
-        ({"agent.py": "", "requirements.txt": "httpx\n# agui-container\n"}, ["-r requirements.txt", SERVER]),
-        ({"agent.py": "", "requirements.txt": "./agui_container-1.0-py3-none-any.whl[aws]\n"}, ["-r requirements.txt"]),
-        (
-            {"agent.py": "", "requirements.txt": "git+https://a.example/agui.git#egg=agui-container"},
-            ["-r requirements.txt"],
-        ),
-    ],
-)
-def test_an_image_without_a_dockerfile_of_yours_can_serve_the_agent(
-    tmp_path: Path, files: dict[str, str], installed: list[str]
-) -> None:
-    source = write(tmp_path, **files)
-    [line] = re.findall(r"^RUN pip install --no-cache-dir (.*)$", source.dockerfile_text, re.MULTILINE)
-    assert line.replace(f"'./{WHEEL}[all]'", SERVER) == " ".join(installed)
-    assert (WHEEL in packed(source)) is (SERVER in installed)
 
 
 def packed(source: SourceFolder) -> dict[str, bytes]:
@@ -125,17 +97,10 @@ def packed(source: SourceFolder) -> dict[str, bytes]:
     return found
 
 
-def test_the_archive_has_the_files_a_dockerfile_and_the_wheel_of_this_server(tmp_path: Path) -> None:
-    source = write(tmp_path, **{"agent.py": "x", "requirements.txt": "httpx"})
+def test_the_archive_has_the_files_and_the_dockerfile_under_its_usual_name(tmp_path: Path) -> None:
+    write(tmp_path, **{"agent.py": "x", "Dockerfile": "FROM a", "Dockerfile.arm64": "FROM b"})
+    source = SourceFolder(tmp_path, "Dockerfile.arm64")
     files = packed(source)
-    assert sorted(files) == ["Dockerfile", "agent.py", "requirements.txt", WHEEL]
-    assert b"pip install --no-cache-dir -r requirements.txt" in files["Dockerfile"]
+    assert sorted(files) == ["Dockerfile", "Dockerfile.arm64", "agent.py"]
+    assert files["Dockerfile"] == b"FROM b"
     assert source.tarred() == source.tarred()
-
-
-def test_a_folder_without_a_dockerfile_gets_the_one_of_a_project(project: Path) -> None:
-    file = project / "Dockerfile"
-    comment, _, instructions = file.read_text().partition("\n")
-    assert comment.startswith("#")
-    file.unlink()
-    assert SourceFolder(project).dockerfile_text == instructions

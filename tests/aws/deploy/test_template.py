@@ -283,11 +283,11 @@ def test_code_of_ones_own_is_not_imported_and_a_package_of_the_image_is_not_need
     assert (variables["AGUI_AGENT"], variables["AGUI_AUTH"]) == ("mine:agent", "jwt")
 
 
-@pytest.mark.usefixtures("stand_in_wheels")
 def test_an_agent_that_the_command_names_is_deployed_without_a_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mine.py").write_text("from other import *\n")
+    (tmp_path / "Dockerfile").write_text("FROM agui-container\n")
     monkeypatch.chdir(tmp_path)
     runtime = resources(capsys, "mine:agent", "--name", "mine", "--builder", "docker")["Runtime"]
     assert runtime["EnvironmentVariables"] == {"AGUI_AGENT": "mine:agent", "AGUI_ERROR_STATUS": "stream"}

@@ -1,4 +1,4 @@
-"""The folder that an image is built from: its files, their digest, the Dockerfile, and the wheel of this server.
+"""The folder that an image is built from: its files, and their digest.
 
 Rule: the digest is the tag of the image, so an image is built once for the same files, on whatever machine.
 """
@@ -7,7 +7,6 @@ import hashlib
 import io
 import os
 import posixpath
-import re
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,65 +14,26 @@ from pathlib import Path
 from msgspec import Struct
 from pathspec import PathSpec
 
-from agui_container.aws.deploy.wheels import SERVER, find_wheel
-
-REQUIREMENTS = "requirements.txt"
-NAMES_SERVER = re.compile(r"^(?!\s*#).*?(?<![\w.-])agui[-_.]container(?![-_]?[a-z])", re.MULTILINE | re.IGNORECASE)
-"""A line of requirements that installs this server."""
-
 NEVER = ("/.git", "/.venv", "/.agui", "__pycache__", ".env", ".env.*", ".envrc")
 """Patterns of Git for files that are in no image, whatever ``.dockerignore`` has: secrets, what no server reads."""
 
-DOCKERFILE = """FROM public.ecr.aws/docker/library/python:3.12-slim-bookworm
-WORKDIR /app
-COPY . .
-RUN pip install --no-cache-dir {packages}
-ENV AGUI_CONSOLE=off AGUI_ERROR_STATUS=stream AGUI_LOG_FORMAT=json AGUI_ROBOTO=off
-USER 1000
-EXPOSE 8080
-CMD ["agui", "serve"]
-"""
-"""For a folder without one."""
-
 
 class SourceFolder(Struct, frozen=True):
-    """A folder with an agent. ``dockerfile`` is relative to it, and need not be there."""
+    """A folder with an agent. ``dockerfile`` is relative to it."""
 
     path: Path
     dockerfile: str = "Dockerfile"
 
     @property
-    def dockerfile_text(self) -> str:
-        return self._dockerfile or DOCKERFILE.format(packages=" ".join(self._packages()))
-
-    @property
-    def _dockerfile(self) -> str:
-        return self._text_of(self.dockerfile)
-
-    @property
-    def _requirements(self) -> str:
-        return self._text_of(REQUIREMENTS)
-
-    def _text_of(self, name: str) -> str:
-        file = self.path / name
-        return file.read_text(encoding="utf-8-sig") if file.is_file() else ""
-
-    @property
-    def _needs_wheel(self) -> bool:
-        return not self._dockerfile and not NAMES_SERVER.search(self._requirements)
-
-    def _packages(self) -> Iterator[str]:
-        if self._requirements:
-            yield f"-r {REQUIREMENTS}"
-        if self._needs_wheel:
-            yield f"'./{find_wheel(SERVER).path}[all]'"
+    def has_dockerfile(self) -> bool:
+        return (self.path / self.dockerfile).is_file()
 
     def files(self) -> list[Path]:
         """Return the files of the image's context, relative to the folder, in order."""
         return sorted(self._walk())
 
     def _walk(self) -> Iterator[Path]:
-        ignored = PathSpec.from_lines("gitignore", _git_patterns(self._text_of(".dockerignore")))
+        ignored = PathSpec.from_lines("gitignore", _git_patterns(self._ignore_file()))
         never = PathSpec.from_lines("gitignore", NEVER)
         has_exceptions = any(pattern.include is False for pattern in ignored.patterns)
         skipped = never if has_exceptions else ignored + never
@@ -98,15 +58,15 @@ class SourceFolder(Struct, frozen=True):
         return buffer.getvalue()
 
     def _context(self) -> Iterator[tuple[str, int, bytes]]:
-        made = {"Dockerfile": self.dockerfile_text.encode()}
-        if self._needs_wheel:
-            wheel = find_wheel(SERVER)
-            made[wheel.path] = wheel.content
+        """Yield the files, and the Dockerfile under its usual name, because Docker gets no other one."""
         for name in self.files():
-            if name.as_posix() not in made:
+            if name.as_posix() != "Dockerfile":
                 yield name.as_posix(), self._mode(name), (self.path / name).read_bytes()
-        for path, content in made.items():
-            yield path, 0o644, content
+        yield "Dockerfile", 0o644, (self.path / self.dockerfile).read_bytes()
+
+    def _ignore_file(self) -> str:
+        file = self.path / ".dockerignore"
+        return file.read_text(encoding="utf-8-sig") if file.is_file() else ""
 
     def _mode(self, name: Path) -> int:
         return 0o755 if (self.path / name).stat().st_mode & 0o100 else 0o644

@@ -18,6 +18,8 @@ from prompt_toolkit.input.typeahead import clear_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
 
+from agui_container.cli.failure import without_controls
+
 
 class Asker:
     """Asks with completion, and with a history of messages."""
@@ -34,10 +36,10 @@ class Asker:
         """Return the next message or slash command. Alt-Enter begins a new line."""
         return await self._messages.prompt_async("> ")
 
-    async def line(self, question: str) -> str:
-        """Return the answer to a question, which is kept in no history."""
+    async def line(self, question: str, text: str = "") -> str:
+        """Return the answer to a question, which begins as ``text`` and is kept in no history."""
         answers: PromptSession[str] = PromptSession()
-        return await answers.prompt_async(f"{question} ")
+        return await answers.prompt_async(f"{without_controls(question)} ", default=text)
 
     async def key(self, question: str, keys: Mapping[str, str]) -> str:
         """Return the first of the keys that is pressed. ``keys`` says what each one means."""
@@ -65,9 +67,3 @@ class Asker:
         """Forget keys that were typed before a question was there."""
         self._input.read_keys()
         clear_typeahead(self._input)
-
-    @contextmanager
-    def lent(self) -> Iterator[None]:
-        """Leave the keyboard to another program."""
-        with self._input.detach(), self._input.cooked_mode():
-            yield

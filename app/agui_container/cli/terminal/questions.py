@@ -6,12 +6,10 @@ Rules:
 - A schema is an agent's. Nothing outside it is loaded, whatever it refers to.
 """
 
-import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-import click
 import yaml
 from ag_ui.core import Interrupt
 from jsonschema import Draft202012Validator, SchemaError, ValidationError  # type: ignore[import-untyped]
@@ -20,8 +18,7 @@ from referencing.exceptions import Unresolvable
 
 from agui_client import DECLINE, Approval, Decision, Declined
 from agui_client.interrupts import ELICITATION
-from agui_container.cli.failure import without_controls
-from agui_container.cli.signals import ctrl_c_calls
+from agui_container.cli.failure import CONTROLS, without_controls
 from agui_container.cli.terminal.asker import Asker
 from agui_container.cli.terminal.screen import Screen
 
@@ -45,36 +42,22 @@ async def decide(approval: Approval, asker: Asker, screen: Screen) -> Decision |
             case "l":
                 return None
         try:
-            return approval.edit(await edit(approval.arguments or {}, asker))
-        except click.ClickException as error:
-            screen.error(error.format_message())
+            edited: object = json.loads(await asker.line("Arguments:", in_one_line(approval.arguments or {})))
+        except ValueError as error:
+            screen.error(f"This is no JSON: {error}")
+            continue
+        if isinstance(edited, dict):
+            return approval.edit(edited)
+        screen.error("The arguments must be a JSON object.")
 
 
-def as_json(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
+def in_one_line(value: object) -> str:
+    """Return JSON text in which control characters are escaped."""
+    return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def show_json(value: object, screen: Screen) -> None:
-    screen.markdown(f"```json\n{as_json(value)}\n```")
-
-
-async def edit(arguments: dict[str, object], asker: Asker) -> dict[str, object]:
-    """Open arguments in ``$EDITOR``, which gets Ctrl-C.
-
-    Raises:
-        ClickException: the editor fails, or the text has not changed or has no arguments.
-    """
-    with ctrl_c_calls(lambda: None), asker.lent():
-        text = await asyncio.to_thread(click.edit, as_json(arguments), extension=".json")
-    if text is None:
-        raise click.ClickException("The arguments are as they were.")
-    try:
-        edited = json.loads(text)
-    except ValueError as error:
-        raise click.ClickException(f"This is no JSON: {error}") from None
-    if not isinstance(edited, dict):
-        raise click.ClickException("The arguments must be a JSON object.")
-    return edited
+    screen.markdown(f"```json\n{json.dumps(value, indent=2, ensure_ascii=False)}\n```")
 
 
 # --- forms ------------------------------------------------------------------------------------------------------------

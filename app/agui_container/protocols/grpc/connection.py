@@ -30,7 +30,7 @@ from hyperframe.frame import GoAwayFrame
 
 from agui_container.log_values import format_fields
 from agui_container.protocols.grpc.handover import HttpConnection
-from agui_container.protocols.grpc.http_request import Headers, HttpApplication, HttpRequest
+from agui_container.protocols.grpc.http_request import Headers, HttpRequest, begin_request
 
 MAX_STREAMS = 100
 """Calls and requests that one connection may have open."""
@@ -84,9 +84,9 @@ class H2EventDispatcher(EventsProcessor):
 
 
 class CallTasks(Handler):
-    def __init__(self, methods: dict[str, Method], application: HttpApplication, on_end: Callable[[], None]) -> None:
+    def __init__(self, methods: dict[str, Method], connection: HttpConnection, on_end: Callable[[], None]) -> None:
         super().__init__(methods, ProtoCodec(), None, _DispatchServerEvents())
-        self._application = application
+        self._connection = connection
         self._requests: dict[Stream, HttpRequest] = {}
         self._on_end = on_end
         self.draining = False
@@ -106,7 +106,7 @@ class CallTasks(Handler):
         if dict(headers).get("content-type", "").startswith(GRPC):
             super().accept(stream, headers, release)
         else:
-            self._requests[stream] = self._application.begin(stream, headers, release)
+            self._requests[stream] = begin_request(self._connection, stream, headers, release)
 
     def cancel(self, stream: Stream) -> None:
         if stream in self._requests:
@@ -125,8 +125,7 @@ class GrpcProtocol(H2Protocol):
     connection: H2State
 
     def __init__(self, methods: dict[str, Method], connection: HttpConnection) -> None:
-        application = HttpApplication(connection)
-        super().__init__(CallTasks(methods, application, self._close_if_done), CONFIG, H2_CONFIG)
+        super().__init__(CallTasks(methods, connection, self._close_if_done), CONFIG, H2_CONFIG)
         self._connections = connection.connections
         self._loop = asyncio.get_running_loop()
 

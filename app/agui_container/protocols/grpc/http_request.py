@@ -8,8 +8,7 @@ Source: RFC 9113, section 8; ASGI 3.0.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 from urllib.parse import unquote
 
 from grpclib.protocol import Stream
@@ -29,47 +28,42 @@ Headers = list[tuple[str, str]]
 logger = logging.getLogger(__name__)
 
 
-class HttpApplication:
-    def __init__(self, connection: HttpConnection) -> None:
-        self._app: ASGIApp = connection.app
-        self._state: Mapping[str, Any] = connection.app_state
-        self._tasks = connection.tasks
-        self._client = connection.transport.get_extra_info("peername")
-        self._server = connection.transport.get_extra_info("sockname")
+def begin_request(
+    connection: HttpConnection, stream: Stream, headers: Headers, release: Callable[[], None]
+) -> "HttpRequest":
+    """Begin to answer a request. ``release`` is called at its end."""
+    request = HttpRequest(stream, scope_of(connection, headers))
+    task = asyncio.create_task(request.run(connection.app), name="HTTP/2 request")
+    connection.tasks.add(task)
+    task.add_done_callback(connection.tasks.discard)
+    task.add_done_callback(lambda _: release())
+    return request
 
-    def begin(self, stream: Stream, headers: Headers, release: Callable[[], None]) -> "HttpRequest":
-        """Begin to answer a request. ``release`` is called at its end."""
-        request = HttpRequest(stream, self._scope(headers))
-        task = asyncio.create_task(request.run(self._app), name="HTTP/2 request")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: release())
-        return request
 
-    def _scope(self, headers: Headers) -> Scope:
-        pseudo = {name: value for name, value in headers if name.startswith(":")}
-        fields = [(name, value) for name, value in headers if not name.startswith(":")]
-        if ":authority" in pseudo:
-            fields = [("host", pseudo[":authority"]), *(field for field in fields if field[0] != "host")]
-        cookies = [value for name, value in fields if name == "cookie"]
-        if len(cookies) > 1:  # HTTP/2 may split them
-            fields = [*(field for field in fields if field[0] != "cookie"), ("cookie", "; ".join(cookies))]
-        path, _, query = pseudo.get(":path", "").partition("?")
-        return {
-            "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.3"},
-            "http_version": "2",
-            "method": pseudo[":method"],
-            "scheme": "http",
-            "path": unquote(path),
-            "raw_path": path.encode("latin-1"),
-            "query_string": query.encode("latin-1"),
-            "root_path": "",
-            "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields],
-            "client": self._client,
-            "server": self._server,
-            "state": dict(self._state),
-        }
+def scope_of(connection: HttpConnection, headers: Headers) -> Scope:
+    pseudo = {name: value for name, value in headers if name.startswith(":")}
+    fields = [(name, value) for name, value in headers if not name.startswith(":")]
+    if ":authority" in pseudo:
+        fields = [("host", pseudo[":authority"]), *(field for field in fields if field[0] != "host")]
+    cookies = [value for name, value in fields if name == "cookie"]
+    if len(cookies) > 1:  # HTTP/2 may split them
+        fields = [*(field for field in fields if field[0] != "cookie"), ("cookie", "; ".join(cookies))]
+    path, _, query = pseudo.get(":path", "").partition("?")
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "2",
+        "method": pseudo[":method"],
+        "scheme": "http",
+        "path": unquote(path),
+        "raw_path": path.encode("latin-1"),
+        "query_string": query.encode("latin-1"),
+        "root_path": "",
+        "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields],
+        "client": connection.transport.get_extra_info("peername"),
+        "server": connection.transport.get_extra_info("sockname"),
+        "state": dict(connection.app_state),
+    }
 
 
 class HttpRequest:

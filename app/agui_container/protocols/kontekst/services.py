@@ -7,8 +7,8 @@ Rule: the status of the daemon shows real values or none. A shutdown is refused 
 import asyncio
 import contextlib
 import logging
+import signal
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
@@ -72,19 +72,10 @@ class KontekstService:
 
 
 class DaemonService:
-    """``kontekst.DaemonService``. Without ``shutdown`` clients may not shut the process down."""
-
-    def __init__(
-        self,
-        service: Engine,
-        admission: CallAdmission,
-        options: KontekstOptions,
-        shutdown: Callable[[], None] | None,
-    ) -> None:
+    def __init__(self, service: Engine, admission: CallAdmission, options: KontekstOptions) -> None:
         self._service = service
         self._admission = admission
         self._options = options
-        self._shutdown = shutdown
 
     def __mapping__(self) -> dict[str, Method]:
         unary, admission = Cardinality.UNARY_UNARY, self._admission
@@ -111,13 +102,13 @@ class DaemonService:
     async def shutdown(self, call: Call[pb.ShutdownRequest, pb.ShutdownResponse]) -> None:
         """Raise ``AppError`` ACCESS_DENIED unless the operator allows it and the caller has no scope of its own."""
         await call.receive_request()
-        if self._shutdown is None:
+        if not self._options.grpc_shutdown:
             raise AppError(ErrorCode.ACCESS_DENIED, "Shutdown is not allowed here; see AGUI_GRPC_SHUTDOWN.")
         if not is_operator(call.caller):
             raise AppError(ErrorCode.ACCESS_DENIED, "Only the server's operator may shut it down.")
         await call.send([pb.ShutdownResponse(message="The server is shutting down.")])
         logger.warning("shutdown requested over gRPC %s", format_fields({"request": call.caller.request_id}))
-        asyncio.get_running_loop().call_soon(self._shutdown)
+        asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGTERM)
 
 
 def is_operator(caller: Caller) -> bool:

@@ -1,4 +1,4 @@
-"""The wheels of this server and of its Python client, for projects and images that are installed elsewhere.
+"""The wheels of this server and of its Python client, for projects that are installed elsewhere.
 
 Rule: no index has these packages, so nothing may ask one for them. What is installed is packed again from its files,
 because the wheel or the repository that pip took it from may be gone.
@@ -8,7 +8,6 @@ import io
 import json
 import re
 import zipfile
-from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -28,13 +27,12 @@ class WheelError(Exception):
 
 
 class Wheel(Struct, frozen=True):
-    """A wheel, and the path of its file in a project or an image."""
+    """A wheel, and the path of its file in a project."""
 
     path: str
     content: bytes
 
 
-@cache
 def find_wheel(package: str) -> Wheel:
     """Pack a package as it is installed. Raises ``WheelError`` if it is not, or runs from a checkout."""
     try:
