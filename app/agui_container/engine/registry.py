@@ -276,10 +276,10 @@ class OpenReaders:
         self._open[subscription] = None
         return subscription
 
-    def _on_close(self, subscription: Subscription, may_stay_unread: bool) -> None:  # noqa: FBT001 - as OnClose
+    def _on_close(self, subscription: Subscription) -> None:
         del self._open[subscription]
         if isinstance(run := subscription.run, Run):
-            run.readers.leave(may_stay_unread=may_stay_unread)
+            run.readers.leave()
             self._registry.release_unread(run)
         if self._one_closed is not None:
             self._one_closed.set()

@@ -49,10 +49,10 @@ class SingleReaderRun:
         self._is_discarded = False
 
     def subscribe(self, after: int = 0, on_close: OnClose | None = None) -> LocalSubscription:
-        def close(subscription: Subscription, may_stay_unread: bool) -> None:  # noqa: FBT001 - as OnClose
+        def close(subscription: Subscription) -> None:
             self.leave()
             if on_close is not None:
-                on_close(subscription, may_stay_unread)
+                on_close(subscription)
 
         return LocalSubscription(self, self.log, after, close)
 

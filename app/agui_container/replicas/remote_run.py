@@ -109,11 +109,11 @@ class RemoteSubscription:
         """Hand out an empty batch when the bus is silent next."""
         self._is_interrupted = True
 
-    def close(self, *, may_stay_unread: bool = False) -> None:
+    def close(self) -> None:
         if not self._is_closed:
             self._is_closed = True
             if self._on_close is not None:
-                self._on_close(self, may_stay_unread)
+                self._on_close(self)
 
     async def _read(self) -> AsyncIterator[Batch]:
         silence = SILENCE_SECONDS

@@ -290,7 +290,7 @@ class LocalSubscription:
             self._is_interrupted = True
             self._waiter.set_result(None)
 
-    def close(self, *, may_stay_unread: bool = False) -> None:
+    def close(self) -> None:
         if self._is_closed:
             return
         self._is_closed, self._push = True, None
@@ -298,7 +298,7 @@ class LocalSubscription:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
         if self._on_close is not None:
-            self._on_close(self, may_stay_unread)
+            self._on_close(self)
 
 
 class Flusher:

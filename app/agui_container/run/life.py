@@ -98,7 +98,7 @@ class RunLife:
 class Readers:
     """Readers of one run. ``cancel`` is called ``grace`` seconds after the last one has left: None is never."""
 
-    __slots__ = ("_cancel", "_clock", "_grace", "_is_read_elsewhere", "_may_stay_unread", "_timer", "local")
+    __slots__ = ("_cancel", "_clock", "_grace", "_is_read_elsewhere", "_timer", "local")
 
     def __init__(self, clock: Clock, grace: float | None, cancel: Callable[[CancelReason], None]) -> None:
         self.local = 0
@@ -108,18 +108,15 @@ class Readers:
         self._cancel = cancel
         self._timer: Timer | None = None
         """Timer that cancels the run; set while the run has no reader in this process."""
-        self._may_stay_unread = False
         self._is_read_elsewhere = False
 
     def enter(self) -> None:
         self.local += 1
-        self._may_stay_unread = False
         self._stop_grace()
 
-    def leave(self, *, may_stay_unread: bool = False) -> None:
-        """Remove a reader of this process. With ``may_stay_unread`` the run need not have readers until the next."""
+    def leave(self) -> None:
+        """Remove a reader of this process."""
         self.local -= 1
-        self._may_stay_unread = self._may_stay_unread or may_stay_unread
         if not self.local:
             self._start_grace()
 
@@ -144,7 +141,7 @@ class Readers:
         return self._timer is not None and not self.count()
 
     def _start_grace(self) -> None:
-        if self._grace is None or self._may_stay_unread:
+        if self._grace is None:
             return
         if self._grace == 0:
             self._cancel(CancelReason.DISCONNECT)

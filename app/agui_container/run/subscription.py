@@ -13,7 +13,7 @@ from agui_container.protocol.envelope import Batch
 PushBatch = Callable[[Batch], bool]
 """Writes a batch at once, or returns False if that is impossible now. Raises nothing."""
 
-OnClose = Callable[["Subscription", bool], None]
+OnClose = Callable[["Subscription"], None]
 """Called once, when a subscription is closed. The flag is that of ``Subscription.close``."""
 
 
@@ -69,8 +69,5 @@ class Subscription(Protocol):
     def interrupt(self) -> None:
         """Hand out an empty batch soon if the iteration waits."""
 
-    def close(self, *, may_stay_unread: bool = False) -> None:
-        """Stop reading; the iteration ends. Harmless when called again.
-
-        If ``may_stay_unread`` is true, the run continues without readers until another one subscribes.
-        """
+    def close(self) -> None:
+        """Stop reading; the iteration ends. Harmless when called again."""
