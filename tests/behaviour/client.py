@@ -94,6 +94,10 @@ class Client(ABC):
         client.headers = self.headers | {name.replace("_", "-"): value for name, value in headers.items()}
         return client
 
+    def session(self, name: str) -> Self:
+        """Return the same client in a session."""
+        return self.with_headers(x_amzn_bedrock_agentcore_runtime_session_id=name)
+
     @abstractmethod
     async def start(self, body: Json | str) -> RunStream:
         """Start a run or an ``attach``, and return its stream. Raises ``Refused``."""

@@ -16,8 +16,6 @@ from tests.conftest import Connect
 from tests.engine.conversations import ANSWER, QUESTION, TALK, store_active_run, store_conversation
 from tests.engine.doubles import START, WAIT, Json, agent_of, ask, caller
 
-SESSION = "x_amzn_bedrock_agentcore_runtime_session_id"
-
 
 async def silent(_: RunAgentInput) -> AsyncIterator[str]:
     """Say nothing: threads are put into the store by the tests."""
@@ -260,7 +258,7 @@ async def test_a_delta_has_what_is_new(connect: Connect) -> None:
 async def test_a_thread_of_somebody_else_is_not_there(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client), owner="session:ann")
-    ann, bob = (client.with_headers(**{SESSION: name}) for name in ("ann", "bob"))
+    ann, bob = (client.session(name) for name in ("ann", "bob"))
     assert [thread["threadId"] for thread in (await send_command(ann, "list"))["threads"]] == ["t1"]
     for stranger in (bob, client):
         assert await send_command(stranger, "list") == {"threads": []}
