@@ -3,8 +3,8 @@
 #
 # AG2 annotates its inner functions with the text "Context". fast-depends resolves such a text with the local variables of
 # all frames on the stack before it looks into AG2's own module, and the script that calls `asyncio.run` is on that stack.
-# A class of the same name there takes the place of AG2's, whose argument is then "missing". The same happens with any
-# other `Context`, imported or local. The model is told of the error, and the run succeeds.
+# A class of the same name there takes the place of AG2's, whose argument is then "missing". The model is told of the
+# error, and the run succeeds. With another name for the class (`import Context as Entry`) all is well.
 # Seen: without the import: results ["found 1"], pending ["page"]; with it: no result, and "look" is pending as if the page had it.
 set -euo pipefail
 folder=$(mktemp -d)

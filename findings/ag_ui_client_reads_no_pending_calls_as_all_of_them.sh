@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# @ag-ui/client 1.0.0: an empty list of pending calls is told to the page as a list of all open calls.
+# @ag-ui/client 1.0.0: a page whose server lists no pending call is given a list of all open calls.
 #
 # A run that succeeds may name the calls that the page must answer, in `outcome.pendingToolCallIds`. A list with one of two
 # open calls is passed on as it is. An empty list is not: it means the same as no list, and the client counts the calls
-# without a result itself. A server whose call is answered from elsewhere in a later run can therefore not say so, and the
-# page runs the call a second time. @ag-ui/proto 1.0.0 drops the empty list on its way, so the client could not know.
+# without a result itself. A server whose call is answered from elsewhere in a later run can therefore not say so, and a page
+# that runs what is pending runs that call too. @ag-ui/proto 1.0.0 drops the empty list, so a client could not know of it.
 # Seen: [] gives ["one", "two"], as does no list; ["one"] gives ["one"]; after protobuf the outcome has no list.
 set -euo pipefail
 folder=$(mktemp -d)

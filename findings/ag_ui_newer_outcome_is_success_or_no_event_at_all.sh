@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # @ag-ui/client 1.0.0 beside ag-ui-protocol 1.0.0: an outcome that is newer than both is a success in JavaScript and an error in Python.
 #
-# Both packages are made from one schema of AG-UI 1.0, whose union of outcomes may get members in later versions. The
+# Both packages have the schema of AG-UI 1.0, whose union of outcomes may get members in later versions. The
 # client strips an unknown outcome as it strips an unknown property. RUN_FINISHED without an outcome means success, so a
 # page reports a run that is, say, paused as done; only console.warn differs. Python's models refuse the whole event.
 # Seen: JavaScript: outcome "success", one warning; Python: ValidationError; an unknown property passes in both.

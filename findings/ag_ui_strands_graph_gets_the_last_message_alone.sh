@@ -3,7 +3,7 @@
 #
 # `StrandsAgent` takes an agent, a `Graph` or a `Swarm`. For an agent it rebuilds the history from the messages of the
 # request, and registers the tools that the page sends. A graph is called with the text of the last message, and each node
-# begins anew. Nothing says so: the run ends with success, and the model answers that it does not know.
+# begins anew. No event, no log and no exception says so, and the run ends with success.
 # Seen: agent 3 messages and [pick] in the second run; graph 1 message and [], also when its only node is the same agent.
 set -euo pipefail
 folder=$(mktemp -d)

@@ -2,9 +2,9 @@
 # mcp 2.3.0 and fastmcp 4.2.3: a tool's `ctx.elicit()` fails for each package's own client, unless that asks for the older protocol.
 #
 # A client with its default `mode` agrees on protocol 2026-07-28 with a server of the same package. That version has no
-# requests from server to client. `ctx.elicit()` is still there, gives no DeprecationWarning, and raises in every connection
-# of that version, also in one process. A client that begins with `initialize` gets the question. mcp raises an ExceptionGroup out
-# of the client's `async with`, fastmcp makes an error result. Callbacks for questions are accepted in both cases.
+# requests from server to client. `ctx.elicit()` is still there, gives no DeprecationWarning, and fails in one process too. In
+# mcp an ExceptionGroup leaves the client's `async with`, in fastmcp the result is an error. A client with the mode "legacy"
+# begins with `initialize` and gets the question. The callback for questions is accepted in both modes.
 # Seen: default: 2026-07-28, NoBackChannelError and "unavailable on 2026-07-28 connections"; legacy: 2025-11-25, "Ada" twice.
 set -euo pipefail
 folder=$(mktemp -d)

@@ -70,7 +70,7 @@ from agui_container.web.browser_policy import BrowserPolicy
 from agui_container.web.caller_middleware import CallerMiddleware
 from agui_container.web.console import routes as console
 from agui_container.web.console.assets import ConsoleOptions
-from agui_container.web.error_responses import on_app_error, on_error, on_http_error
+from agui_container.web.error_responses import on_error
 from agui_container.web.registration import Closers, GrpcRegistration, HttpRegistration
 from agui_container.web.rest import Render, is_poll
 from agui_core.commands import COMMANDS
@@ -174,9 +174,8 @@ def build_app(settings: Settings, service: Engine | None = None) -> FastAPI:
     )
     app.cors_origins = settings.cors_origins
     app.state.service = service
-    app.add_exception_handler(AppError, on_app_error)
-    app.add_exception_handler(HTTPException, on_http_error)
-    app.add_exception_handler(Exception, on_error)
+    for kind in (AppError, HTTPException, Exception):
+        app.add_exception_handler(kind, on_error)
     app.add_middleware(ContractPaths, endpoints=contract_endpoints(routes))
     admit_callers(app, settings, service, authentication)
     return app

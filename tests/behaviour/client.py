@@ -3,6 +3,7 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Self
 
 from agui_container.engine.engine import Engine
@@ -87,9 +88,15 @@ class Client(ABC):
         self.headers = headers or {}
         self.streams: list[RunStream] = []
 
-    @abstractmethod
     def with_headers(self, **headers: str) -> Self:
-        """Return the same client with other headers. Underscores stand for dashes."""
+        """Return the same client with more headers. Underscores stand for dashes."""
+        client = copy(self)
+        client.headers = self.headers | {name.replace("_", "-"): value for name, value in headers.items()}
+        return client
+
+    def session(self, name: str) -> Self:
+        """Return the same client in a session."""
+        return self.with_headers(x_amzn_bedrock_agentcore_runtime_session_id=name)
 
     @abstractmethod
     async def start(self, body: Json | str) -> RunStream:

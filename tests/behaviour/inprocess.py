@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import AsyncGenerator
-from typing import Self
 
 from agui_container.engine.engine import Engine
 from agui_container.ports import Caller, session_label
@@ -54,12 +53,6 @@ class InProcess(Client):
         super().__init__(service, clock, headers)
         self._by_session = by_session
         self._limits_by_session = limits_by_session
-
-    def with_headers(self, **headers: str) -> Self:
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
-        return type(self)(
-            self.service, self.clock, given, by_session=self._by_session, limits_by_session=self._limits_by_session
-        )
 
     def _caller(self) -> Caller:
         session = self.headers.get(SESSION_HEADER)

@@ -1,7 +1,6 @@
 """A client over HTTP and Server-Sent Events."""
 
 import json
-from typing import Self
 
 import httpx
 
@@ -36,12 +35,6 @@ class OverSse(Client):
     def __init__(self, service: Engine, clock: FakeClock, url: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(service, clock, headers)
         self.url = url
-
-    def with_headers(self, **headers: str) -> Self:
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
-        client = type(self)(self.service, self.clock, self.url, given)
-        client.streams = self.streams
-        return client
 
     async def start(self, body: Json | str) -> SseStream:
         http = http_client(self.url, self.headers)

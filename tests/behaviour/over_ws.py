@@ -1,7 +1,7 @@
 """A client over WebSocket, one connection per stream. It asks for ``?cursor=1`` and takes the numbers out again."""
 
 from collections import deque
-from typing import Any, Self
+from typing import Any
 
 from websockets.asyncio.client import ClientConnection
 
@@ -76,12 +76,6 @@ class OverWs(Client):
         super().__init__(service, clock, headers)
         self.url = url
         self.connections: list[ClientConnection] = []
-
-    def with_headers(self, **headers: str) -> Self:
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
-        client = type(self)(self.service, self.clock, self.url, given)
-        client.connections = self.connections
-        return client
 
     async def connect(self, query: str = "", **options: Any) -> ClientConnection:  # noqa: ANN401 - of ``socket_to``
         connection = await socket_to(self.url, f"/ws{query}", **{"additional_headers": self.headers, **options})

@@ -82,14 +82,14 @@ async def test_absent_fields_have_their_meaning(connect: Connect, fields: Json) 
 async def test_a_long_delta_leaves_in_pieces(connect: Connect) -> None:
     long, arguments = "\N{GRINNING FACE}" * 12_000, '{"a":"%s"}' % ("\\u0000" * 20_000)
 
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield TextMessageStartEvent(message_id="m", role="assistant")
-        yield TextMessageContentEvent(message_id="m", delta=long, metadata={"k": 1}, raw_event={"r": 1})
-        yield ToolCallStartEvent(tool_call_id="c", tool_call_name="tool")
-        yield ToolCallArgsEvent(tool_call_id="c", delta=arguments)
-        yield ToolCallEndEvent(tool_call_id="c")
-
-    client = await connect(agent)
+    items = (
+        TextMessageStartEvent(message_id="m", role="assistant"),
+        TextMessageContentEvent(message_id="m", delta=long, metadata={"k": 1}, raw_event={"r": 1}),
+        ToolCallStartEvent(tool_call_id="c", tool_call_name="tool"),
+        ToolCallArgsEvent(tool_call_id="c", delta=arguments),
+        ToolCallEndEvent(tool_call_id="c"),
+    )
+    client = await connect(agent_of(*items))
     events = await client.run(ask())
     pieces = [event for event in events if event["type"] == "TEXT_MESSAGE_CONTENT"]
     assert text(events) == long

@@ -125,7 +125,7 @@ async def test_the_turn_is_the_clients_when_its_call_is_the_last_that_is_open(th
 
 async def test_an_answer_counts_only_on_its_thread_and_from_its_session(thread: ClientThread) -> None:
     (interrupt,) = await ask_for_payments(thread, 5)
-    session = thread.client.with_headers(x_amzn_bedrock_agentcore_runtime_session_id="s" * 40)
+    session = thread.client.session("s" * 40)
     elsewhere, stranger = (
         ClientThread(thread.client, thread.model),
         ClientThread(session, thread.model, thread.id, runs=7),

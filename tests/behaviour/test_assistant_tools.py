@@ -165,8 +165,7 @@ async def test_a_model_is_told_of_a_failure_in_every_later_run_too(thread: Clien
 async def test_a_failure_is_kept_with_the_thread(thread: ClientThread) -> None:
     events = await thread.say(f"call burst {{}}\n{ECHO}")
     assert marks(events) == [True, False]
-    service = thread.client.service
-    await eventually(lambda: not service.registry.lives)
+    await eventually(lambda: not thread.client.service.registry.lives)
     back = await thread.client.run({"threadId": thread.id, "runId": "back", "messages": [], "tools": []})
     (shown,) = (event["messages"] for event in back if event["type"] == "MESSAGES_SNAPSHOT")
     kept = [message["metadata"] for message in shown if message["role"] == "tool"]

@@ -31,8 +31,7 @@ async def agent_with_state(_: RunAgentInput) -> AsyncIterator[Item]:
 async def run_and_store(client: Client, said: str = "hi") -> None:
     """Execute a run, and wait until its end is stored."""
     assert text(await client.run(ask(text=said))) == "hello"
-    service = client.service
-    await eventually(lambda: not service.registry.lives)
+    await eventually(lambda: not client.service.registry.lives)
 
 
 @pytest.mark.wire
@@ -101,8 +100,7 @@ async def test_an_agent_of_ones_own_may_speak_first(connect: Connect) -> None:
 
     client = await connect(greeter)
     assert text(await client.run(ask(messages=[]))) == "Welcome."
-    service = client.service
-    await eventually(lambda: not service.registry.lives)
+    await eventually(lambda: not client.service.registry.lives)
     assert types(await client.run(ask(run="r2", messages=[]))) == SHOWN
 
 
@@ -128,22 +126,20 @@ async def ask_for_colour(asked: RunAgentInput) -> AsyncIterator[Item]:
 
 async def test_the_last_interrupt_of_a_custom_agent_is_shown_until_it_is_answered(connect: Connect) -> None:
     client = await connect(ask_for_colour)
-    service = client.service
     asked = interrupts(await client.run(ask()))
-    await eventually(lambda: not service.registry.lives)
+    await eventually(lambda: not client.service.registry.lives)
     for run in ("r2", "r3"):
         events = await client.run(ask(run=run, messages=[]))
         assert (types(events), interrupts(events)) == (SHOWN, asked)
     answered = await client.run(ask(run="r4", messages=[], resume=[answer(asked[0], colour="Blue")]))
     assert text(answered) == "You said {'colour': 'Blue'}."
-    await eventually(lambda: not service.registry.lives)
+    await eventually(lambda: not client.service.registry.lives)
     assert outcome(await client.run(ask(run="r5", messages=[]))) == "success"
 
 
 async def test_an_open_interrupt_is_shown_and_can_be_answered(thread: ClientThread) -> None:
     asked = interrupts(await thread.say('call pay {"amount": 5}'))
-    service = thread.client.service
-    await eventually(lambda: not service.registry.lives)
+    await eventually(lambda: not thread.client.service.registry.lives)
     back: Json = {"threadId": thread.id, "messages": [], "tools": []}
     shown = await thread.client.run({**back, "runId": "back"})
     assert types(shown) == SHOWN
@@ -157,7 +153,6 @@ async def test_a_run_that_is_refused_leaves_the_turn_as_it_was(thread: ClientThr
     await thread.say("calculate 6*7")
     (interrupt,) = interrupts(await thread.say('call pay {"amount": 5}'))
     assert outcome(await thread.resume(answer(interrupt, approved="yes"))) == "VALIDATION_ERROR"
-    service = thread.client.service
-    await eventually(lambda: not service.registry.lives)
+    await eventually(lambda: not thread.client.service.registry.lives)
     view = await thread.client.command({"command": {"type": "threads.get", "threadId": thread.id}})
     assert view["status"] == "user_turn"

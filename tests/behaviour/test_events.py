@@ -18,7 +18,7 @@ from agui_container.ports import Item, MessageText, RunContext
 from agui_container.protocol.encoder import encode
 from tests.behaviour.client import types
 from tests.conftest import Connect
-from tests.engine.doubles import ask
+from tests.engine.doubles import agent_of, ask
 from tests.protocol.samples import CHUNKS, ERROR, FINISHED, INNER, SAMPLES, STARTED
 
 EXPANDED = [
@@ -32,12 +32,8 @@ EXPANDED = [
 @pytest.mark.platform
 @pytest.mark.parametrize("last", [FINISHED, ERROR], ids=["finished", "error"])
 async def test_all_event_types_pass_through(connect: Connect, last: BaseEvent) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        for event in (STARTED, *INNER, *CHUNKS, last):
-            yield event
-
     assert {event.type for event in SAMPLES} == set(EventType)
-    client = await connect(agent)
+    client = await connect(agent_of(STARTED, *INNER, *CHUNKS, last))
     events = await client.run(ask())
     assert types(events) == ["RUN_STARTED", *(event.type for event in INNER), *EXPANDED, last.type]
     assert events[1 : 1 + len(INNER)] == [json.loads(encode(event)) for event in INNER]
@@ -48,13 +44,7 @@ async def test_unknown_fields_of_events_are_kept(connect: Connect) -> None:
     extended = [
         type(event).model_validate({**event.model_dump(by_alias=True), "x-own": {"none": None}}) for event in INNER
     ]
-
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        for event in extended:
-            yield event
-        yield FINISHED.model_copy(update={"x_own": 1})
-
-    client = await connect(agent)
+    client = await connect(agent_of(*extended, FINISHED.model_copy(update={"x_own": 1})))
     events = await client.run(ask())
     assert all(event["x-own"] == {"none": None} for event in events[1:-1])
     assert len(events) == len(INNER) + 2

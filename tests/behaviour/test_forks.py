@@ -11,7 +11,7 @@ from agui_container.ports import Item
 from agui_container.ports.records import ThreadStatus
 from tests.agents.turns import POLICY, pay, refund
 from tests.behaviour.approval_tools import with_tools
-from tests.behaviour.test_threads import refusal, send_command, silent, store_of, wait_for_thread
+from tests.behaviour.test_threads import refusal, run_and_wait, send_command, silent, store_of, wait_for_thread
 from tests.conftest import Connect
 from tests.engine.conversations import ANSWER, CALLS, QUESTION, RESULT, store_active_run, store_conversation
 from tests.engine.doubles import Json, ask
@@ -75,8 +75,7 @@ async def pay_and_refund(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[str
 
 async def test_a_fork_at_a_call_that_waits_for_approval_is_the_users_turn(connect: Connect) -> None:
     client = await connect(with_tools(pay_and_refund, POLICY, pay, refund))
-    await client.run(ask())
-    thread = await wait_for_thread(client)
+    thread = await run_and_wait(client, ask())
     called = [message["id"] for message in thread["messages"] if "toolCalls" in message]
     assert len(called) == 2
 

@@ -14,17 +14,13 @@ from tests.behaviour.client import custom_values, outcome, text
 from tests.behaviour.conversations import ClientThread, interrupts, results
 from tests.behaviour.subagents import make_delegating_assistant, of_type
 from tests.conftest import Connect
-from tests.engine.doubles import ask
+from tests.engine.doubles import agent_of, ask
 
 HIGH, LOW, SMILE = "\ud83d", "\ude00", "\U0001f600"
 
 
 async def deltas(connect: Connect, *items: Item) -> list[str]:
-    async def agent(_: ag.RunAgentInput) -> AsyncIterator[Item]:
-        for item in items:
-            yield item
-
-    events = await (await connect(agent)).run(ask())
+    events = await (await connect(agent_of(*items))).run(ask())
     assert outcome(events) == "success"
     return [event["delta"] for event in events if "delta" in event]
 

@@ -18,19 +18,18 @@ from tests.behaviour.client import custom_values, outcome, text
 from tests.behaviour.conversations import interrupts
 from tests.behaviour.subagents import make_delegating_assistant
 from tests.conftest import Connect
-from tests.engine.doubles import ask
+from tests.engine.doubles import agent_of, ask
 
 pytestmark = [pytest.mark.parametrize("digits", [400, 5_000])]
 
 
 async def test_events_of_an_agent_have_null_in_their_place(connect: Connect, digits: int) -> None:
     huge = 10**digits
-
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield CustomEvent(name="seen", value={"n": huge})
-        yield StateSnapshotEvent(snapshot={"n": [huge], "m": 1})
-        yield StateDeltaEvent(delta=[{"op": "add", "path": "/more", "value": {"n": -huge}}])
-
+    agent = agent_of(
+        CustomEvent(name="seen", value={"n": huge}),
+        StateSnapshotEvent(snapshot={"n": [huge], "m": 1}),
+        StateDeltaEvent(delta=[{"op": "add", "path": "/more", "value": {"n": -huge}}]),
+    )
     events = await (await connect(agent)).run(ask())
     assert outcome(events) == "success"
     assert custom_values(events, "seen") == [{"n": None}]

@@ -46,25 +46,20 @@ async def test_the_agents_own_end_keeps_its_result_and_gets_the_runs_ids(connect
 
 
 async def test_the_agents_own_start_is_absorbed(connect: Connect) -> None:
-    async def agent(asked: ag.RunAgentInput) -> AsyncIterator[Item]:
-        yield ag.RunStartedEvent(thread_id=asked.thread_id, run_id=asked.run_id)
-        yield ag.CustomEvent(name="n", value=1)
-
-    client = await connect(agent)
+    client = await connect(agent_of(ag.RunStartedEvent(thread_id="t", run_id="r"), ag.CustomEvent(name="n", value=1)))
     assert types(await client.run(ask())) == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]
 
 
 @pytest.mark.wire
 async def test_entities_that_an_agent_leaves_open_are_closed_in_reverse(connect: Connect) -> None:
-    async def agent(_: ag.RunAgentInput) -> AsyncIterator[Item]:
-        yield ag.StepStartedEvent(step_name="s")
-        yield ag.SubagentStartedEvent(subagent_run_id="sub", name="helper")
-        yield ag.TextMessageStartEvent(message_id="m", role="assistant", subagent_run_id="sub")
-        yield ag.ReasoningStartEvent(message_id="g")
-        yield ag.ReasoningMessageStartEvent(message_id="g", role="reasoning")
-        yield "hi"
-
-    client = await connect(agent)
+    opened = [
+        ag.StepStartedEvent(step_name="s"),
+        ag.SubagentStartedEvent(subagent_run_id="sub", name="helper"),
+        ag.TextMessageStartEvent(message_id="m", role="assistant", subagent_run_id="sub"),
+        ag.ReasoningStartEvent(message_id="g"),
+        ag.ReasoningMessageStartEvent(message_id="g", role="reasoning"),
+    ]
+    client = await connect(agent_of(*opened, "hi"))
     events = await client.run(ask())
     assert types(events)[-7:] == [
         "TEXT_MESSAGE_END",

@@ -12,7 +12,6 @@ from agui_container.engine.limits import CapacityLimits, IdentityLimits
 from agui_container.ports import Item, RunContext
 from agui_container.ports.records import RunKey
 from agui_container.run.fairness import BURST
-from agui_container.web.caller_middleware import SESSION_HEADER
 from tests.behaviour.client import Client, Refused, begin_run, outcome, types
 from tests.conftest import Connect
 from tests.engine.doubles import START, ask, eventually
@@ -108,7 +107,7 @@ async def test_a_run_that_is_refused_interrupts_nothing(connect: Connect) -> Non
     agent = WaitingAgent()
     limits = IdentityLimits(runs_per_minute=2)
     client = await connect(agent, caller_limits=limits, limit_by="session", on_busy="interrupt")
-    client = client.with_headers(**{SESSION_HEADER.replace("-", "_"): "somebody"})
+    client = client.session("somebody")
     streams = [await begin_run(client, thread=thread) for thread in ("t1", "t2")]
     with pytest.raises(Refused, match="RATE_LIMIT_EXCEEDED"):
         await client.start(ask("t1", "r2"))

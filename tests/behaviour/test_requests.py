@@ -13,8 +13,6 @@ from tests.behaviour.client import Client, Refused, outcome
 from tests.conftest import Connect
 from tests.engine.doubles import Json, ask
 
-SESSION = "x_amzn_bedrock_agentcore_runtime_session_id"
-
 
 async def silent(_: RunAgentInput) -> AsyncIterator[Item]:
     yield CustomEvent(name="n", value=1)
@@ -30,7 +28,7 @@ def props(asked: RunAgentInput) -> Json:
 
 
 def sessions(client: Client) -> tuple[Client, Client, Client]:
-    return client.with_headers(**{SESSION: "a"}), client.with_headers(**{SESSION: "b"}), client
+    return client.session("a"), client.session("b"), client
 
 
 @pytest.mark.wire

@@ -40,13 +40,6 @@ def push(item: str, ctx: RunContext) -> str:
 
 
 @tool
-async def reset(ctx: RunContext) -> str:
-    """Put an empty list in its place."""
-    ctx.state.replace({"items": []})
-    return str(ctx.state.value)
-
-
-@tool
 async def spoil(ctx: RunContext) -> str:
     """Send a patch that does not apply, and then one that does."""
     with pytest.raises(ValueError, match="'/none'"):
@@ -79,7 +72,7 @@ def ender(ctx: RunContext) -> str:
 
 
 def assistant() -> Assistant:
-    return Assistant(OfflineModel(), (peek, push, reset, spoil, progress, rogue, ender))
+    return Assistant(OfflineModel(), (peek, push, spoil, progress, rogue, ender))
 
 
 async def run_assistant(connect: Connect, message: str, state: object = None) -> list[Json]:

@@ -17,7 +17,7 @@ from ag_ui.core import (
 from agui_container.ports import Item
 from tests.behaviour.conversations import answer, interrupts
 from tests.behaviour.subagents import team
-from tests.behaviour.test_threads import refusal, send_command, silent, store_of, wait_for_thread
+from tests.behaviour.test_threads import refusal, run_and_wait, send_command, silent, store_of, wait_for_thread
 from tests.conftest import Connect
 from tests.engine.conversations import QUESTION, TALK, store_conversation
 from tests.engine.doubles import ask
@@ -34,8 +34,7 @@ async def ask_two_questions(run_input: RunAgentInput) -> AsyncIterator[Item]:
 
 async def test_a_thread_says_what_an_agent_of_ones_own_has_asked(connect: Connect) -> None:
     client = await connect(ask_two_questions)
-    await client.run(ask())
-    thread = await wait_for_thread(client)
+    thread = await run_and_wait(client, ask())
     assert thread["waiting"] == [{"id": "i1", "reason": "choice", "message": "Which?"}, {"id": "i2", "reason": "size"}]
     brief = await send_command(client, "get", threadId="t1", messages=False)
     assert brief["waiting"] == thread["waiting"]
@@ -47,8 +46,7 @@ async def test_a_thread_says_what_an_agent_of_ones_own_has_asked(connect: Connec
 @pytest.mark.durable
 async def test_a_thread_keeps_what_its_questions_were_answered_with(connect: Connect) -> None:
     client = await connect(ask_two_questions)
-    await client.run(ask())
-    asked = await wait_for_thread(client)
+    asked = await run_and_wait(client, ask())
     assert asked["answers"] == []
     resume = [
         {"interruptId": "i2", "status": "cancelled"},
@@ -81,8 +79,7 @@ async def test_a_thread_keeps_what_its_questions_were_answered_with(connect: Con
 
 async def test_a_transcript_has_the_questions_of_an_agent_and_their_answers(connect: Connect) -> None:
     client = await connect(ask_two_questions)
-    await client.run(ask())
-    await wait_for_thread(client)
+    await run_and_wait(client, ask())
     asked = ["hi", "", "User:", "  hi", "", "Question:", "  Which?", "", "Question:", "  size"]
     assert (await send_command(client, "transcript", threadId="t1"))["transcript"].splitlines() == asked
     resume = [
@@ -99,8 +96,7 @@ async def test_a_transcript_has_the_questions_of_an_agent_and_their_answers(conn
 
 async def test_a_question_that_a_message_goes_on_without_is_kept_as_unanswered(connect: Connect) -> None:
     client = await connect(ask_two_questions)
-    await client.run(ask())
-    asked = await wait_for_thread(client)
+    asked = await run_and_wait(client, ask())
     resume = [{"interruptId": name, "status": "cancelled"} for name in ("i1", "i2")]
     await client.run(ask(run="r2", messages=[{"id": "m2", "role": "user", "content": "Hm?"}]))
     await client.run(ask(run="r3", messages=[], resume=resume))
@@ -125,8 +121,7 @@ async def tell_the_user(_: RunAgentInput) -> AsyncIterator[Item]:
 @pytest.mark.durable
 async def test_a_thread_keeps_what_its_runs_have_told_the_user(connect: Connect) -> None:
     client = await connect(tell_the_user)
-    await client.run(ask())
-    thread = await wait_for_thread(client)
+    thread = await run_and_wait(client, ask())
     question = thread["messages"][0]["id"]
     down = {"source": "weather", "message": "It is down."}
     kept = [
@@ -151,8 +146,7 @@ async def test_a_run_that_fails_leaves_its_notices_and_at_most_a_hundred_are_kep
         raise RuntimeError
 
     client = await connect(tell_much_and_fail)
-    await client.run(ask())
-    thread = await wait_for_thread(client)
+    thread = await run_and_wait(client, ask())
     assert [each["value"] for each in thread["notices"]] == list(range(100))
 
 
@@ -213,12 +207,10 @@ async def yield_answer(run_input: RunAgentInput) -> AsyncIterator[Item]:
 
 async def test_a_thread_says_which_run_has_made_a_message(connect: Connect) -> None:
     client = await connect(yield_answer)
-    await client.run(ask(run="r1", messages=[QUESTION]))
-    first = await wait_for_thread(client)
+    first = await run_and_wait(client, ask(run="r1", messages=[QUESTION]))
     assert first["runs"] == {"answer-r1": "r1"}
     more = {"id": "m9", "role": "user", "content": "And now?"}
-    await client.run(ask(run="r2", messages=[*first["messages"], more]))
-    thread = await wait_for_thread(client)
+    thread = await run_and_wait(client, ask(run="r2", messages=[*first["messages"], more]))
     assert thread["runs"] == {"answer-r1": "r1", "answer-r2": "r2"}
     delta = await send_command(client, "delta", threadId="t1", since=first["continuationToken"])
     assert delta["runs"] == {"answer-r2": "r2"}
@@ -226,8 +218,7 @@ async def test_a_thread_says_which_run_has_made_a_message(connect: Connect) -> N
     assert shown["messages"] == thread["messages"]
     assert [message.keys() for message in shown["messages"]] == [{"id", "role", "content"}] * 4
     edited = {**thread["messages"][1], "content": "It snows."}
-    await client.run(ask(run="r3", messages=[thread["messages"][0], edited, more]))
-    thread = await wait_for_thread(client)
+    thread = await run_and_wait(client, ask(run="r3", messages=[thread["messages"][0], edited, more]))
     assert thread["runs"] == {"answer-r3": "r3"}
 
 
@@ -239,8 +230,7 @@ async def show_an_earlier_message_late(run_input: RunAgentInput) -> AsyncIterato
 
 async def test_a_thread_has_the_order_of_the_last_snapshot_wherever_it_is_read(connect: Connect) -> None:
     client = await connect(show_an_earlier_message_late)
-    await client.run(ask())
-    thread = await wait_for_thread(client)
+    thread = await run_and_wait(client, ask())
     assert [message["id"] for message in thread["messages"][1:]] == ["first", "second"]
     transcript = (await send_command(client, "transcript", threadId="t1"))["transcript"]
     assert transcript.index("One.") < transcript.index("Two.")

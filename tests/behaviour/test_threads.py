@@ -16,8 +16,6 @@ from tests.conftest import Connect
 from tests.engine.conversations import ANSWER, QUESTION, TALK, store_active_run, store_conversation
 from tests.engine.doubles import START, WAIT, Json, agent_of, ask, caller
 
-SESSION = "x_amzn_bedrock_agentcore_runtime_session_id"
-
 
 async def silent(_: RunAgentInput) -> AsyncIterator[str]:
     """Say nothing: threads are put into the store by the tests."""
@@ -48,6 +46,12 @@ async def wait_for_thread(client: Client, condition: Callable[[Json], bool] = is
                 if condition(thread := await send_command(client, "get", threadId=thread_id)):
                     return thread
             await asyncio.sleep(0)
+
+
+async def run_and_wait(client: Client, body: Json) -> Json:
+    """Run an input to its end, and return the stored thread."""
+    await client.run(body)
+    return await wait_for_thread(client)
 
 
 async def refusal(client: Client, kind: str, **fields: object) -> Refused:
@@ -135,8 +139,7 @@ async def yield_metadata(_: RunAgentInput) -> AsyncIterator[Item]:
 
 async def test_a_thread_keeps_what_was_said_beside_its_messages(connect: Connect) -> None:
     client = await connect(yield_metadata)
-    await client.run(ask())
-    thread = await wait_for_thread(client)
+    thread = await run_and_wait(client, ask())
     said, called, result = thread["messages"][1:]
     assert said["metadata"] == {"source": "sky", "sure": True}
     assert called["toolCalls"][0]["metadata"] == {"cost": 1}
@@ -201,8 +204,7 @@ async def test_the_runs_of_a_deleted_thread_are_gone_and_their_ids_may_be_used_a
         yield "hi"
 
     client = await connect(agent)
-    await client.run(ask())
-    await wait_for_thread(client)
+    await run_and_wait(client, ask())
     await send_command(client, "delete", threadId="t1")
     assert await client.service.runs.list(caller()) == []
     with pytest.raises(Refused, match="RUN_NOT_FOUND"):
@@ -214,8 +216,7 @@ async def test_the_runs_of_a_deleted_thread_are_gone_and_their_ids_may_be_used_a
 @pytest.mark.durable
 async def test_a_run_leaves_a_thread(connect: Connect) -> None:
     client = await connect(agent_of(StateSnapshotEvent(snapshot={"n": 1}), "Hello."))
-    await client.run(ask(text="Good  morning"))
-    thread = await wait_for_thread(client)
+    thread = await run_and_wait(client, ask(text="Good  morning"))
     question, answer = thread["messages"]
     assert question == {"id": "u1", "role": "user", "content": "Good  morning"}
     assert (answer["role"], answer["content"]) == ("assistant", "Hello.")
@@ -228,11 +229,11 @@ async def test_a_run_leaves_a_thread(connect: Connect) -> None:
 @pytest.mark.durable
 async def test_feedback_on_a_message_is_deleted_with_it(connect: Connect) -> None:
     client = await connect(agent_of("Hello."))
-    await client.run(ask())
-    question, answer = (await wait_for_thread(client))["messages"]
+    question, answer = (await run_and_wait(client, ask()))["messages"]
     await send_command(client, "feedback", threadId="t1", messageId=answer["id"], sentiment="positive")
-    await client.run(ask(run="r2", messages=[question, {"id": "u2", "role": "user", "content": "again"}]))
-    thread = await wait_for_thread(client)
+    thread = await run_and_wait(
+        client, ask(run="r2", messages=[question, {"id": "u2", "role": "user", "content": "again"}])
+    )
     assert answer["id"] not in [message["id"] for message in thread["messages"]]
     assert thread["feedback"] == []
 
@@ -257,7 +258,7 @@ async def test_a_delta_has_what_is_new(connect: Connect) -> None:
 async def test_a_thread_of_somebody_else_is_not_there(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client), owner="session:ann")
-    ann, bob = (client.with_headers(**{SESSION: name}) for name in ("ann", "bob"))
+    ann, bob = (client.session(name) for name in ("ann", "bob"))
     assert [thread["threadId"] for thread in (await send_command(ann, "list"))["threads"]] == ["t1"]
     for stranger in (bob, client):
         assert await send_command(stranger, "list") == {"threads": []}

@@ -8,8 +8,7 @@ from ag_ui.core import RunAgentInput, TokenUsage, UserMessage
 
 from agui_container.engine.limits import CapacityLimits, IdentityLimits
 from agui_container.ports import Item, RunContext
-from agui_container.web.caller_middleware import SESSION_HEADER
-from tests.behaviour.client import Client, Refused, RunStream, outcome, text
+from tests.behaviour.client import Client, Refused, begin_run, outcome, text
 from tests.conftest import Connect
 from tests.engine.doubles import ask, eventually
 
@@ -20,30 +19,18 @@ class Worker:
     def __init__(self) -> None:
         self.may_end = asyncio.Event()
 
-    async def run(self, asked: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    async def run(self, asked: RunAgentInput) -> AsyncIterator[Item]:
         said = asked.messages[-1].content if isinstance(asked.messages[-1], UserMessage) else ""
         yield "hi"
         if said == "wait":
             await self.may_end.wait()
         while said == "flood":
             yield "x" * 100
-        if said == "background":
-            ctx.background(self.may_end.wait())
 
 
-def session(client: Client, name: str) -> Client:
-    return client.with_headers(**{SESSION_HEADER.replace("-", "_"): name})
-
-
-async def begin_run(client: Client, thread: str, said: str = "wait") -> RunStream:
-    stream = await client.start(ask(thread, text=said))
-    await stream.until("TEXT_MESSAGE_CONTENT")
-    return stream
-
-
-async def refusal(client: Client, thread: str, said: str = "wait") -> Refused:
+async def refusal(client: Client, thread: str) -> Refused:
     with pytest.raises(Refused) as refused:
-        await client.start(ask(thread, text=said))
+        await client.start(ask(thread, text="wait"))
     assert refused.value.code == "RATE_LIMIT_EXCEEDED"
     return refused.value
 
@@ -55,9 +42,9 @@ async def is_served(client: Client) -> bool:
 
 async def test_a_caller_with_all_its_runs_open_leaves_the_others_theirs(connect: Connect) -> None:
     client = await connect(Worker(), CapacityLimits(open_runs=4), IdentityLimits(runs=2), limit_by="session")
-    first, second = session(client, "first"), session(client, "second")
+    first, second = client.session("first"), client.session("second")
     for thread in ("t1", "t2"):
-        await begin_run(first, thread)
+        await begin_run(first, thread=thread, text="wait")
     refused = await refusal(first, "t3")
     assert refused.message == "You have reached the limit of 2 open runs for one identity (AGUI_CALLER_LIMITS)."
     assert await is_served(second)
@@ -68,8 +55,8 @@ async def test_events_of_one_caller_do_not_end_the_runs_of_another(
 ) -> None:
     worker = Worker()
     client = await connect(worker, CapacityLimits(all_bytes=40_000), limit_by="session")
-    first, second = session(client, "first"), session(client, "second")
-    waiting = await begin_run(second, "t1")
+    first, second = client.session("first"), client.session("second")
+    waiting = await begin_run(second, thread="t1", text="wait")
     floods = [await first.start(ask(f"t{number}", text="flood")) for number in range(5)]
     ends = [(await flood.rest())[-1] for flood in floods]
     assert {(end["code"], end["metadata"]["retryable"]) for end in ends} == {("RATE_LIMIT_EXCEEDED", True)}
@@ -82,7 +69,7 @@ async def test_events_of_one_caller_do_not_end_the_runs_of_another(
 @pytest.mark.wire
 async def test_a_caller_that_begins_too_many_runs_is_told_when_to_come_back(connect: Connect) -> None:
     client = await connect(Worker(), caller_limits=IdentityLimits(runs_per_minute=3), limit_by="session")
-    first, second = session(client, "first"), session(client, "second")
+    first, second = client.session("first"), client.session("second")
     for number in range(3):
         await first.run(ask(f"t{number}"))
     refused = await refusal(first, "t3")
@@ -100,7 +87,7 @@ async def test_a_caller_without_tokens_can_go_on_the_next_day(connect: Connect) 
         ctx.usage.append(TokenUsage(provider="own", model="own", input_tokens=60))
 
     client = await connect(agent, principal_tokens=100)
-    first, second = session(client, "first"), session(client, "second")
+    first, second = client.session("first"), client.session("second")
     client.clock.now = 86_400.0 * 3 - 600
     assert [outcome(await first.run(ask(f"t{number}"))) for number in range(2)] == ["success"] * 2
     refused = await refusal(first, "t2")
@@ -117,8 +104,8 @@ async def test_a_caller_without_tokens_can_go_on_the_next_day(connect: Connect) 
 async def test_nothing_is_counted_once_all_is_over(connect: Connect) -> None:
     worker = Worker()
     client = await connect(worker, limit_by="session")
-    first = session(client, "first")
-    streams = [await begin_run(first, f"t{number}") for number in range(3)]
+    first = client.session("first")
+    streams = [await begin_run(first, thread=f"t{number}", text="wait") for number in range(3)]
     await streams[0].leave()
     worker.may_end.set()
     assert [outcome(await stream.rest()) for stream in streams[1:]] == ["success", "success"]

@@ -15,7 +15,7 @@ from tests.behaviour.client import outcome, text
 from tests.behaviour.conftest import ConnectModel
 from tests.behaviour.conversations import PAINT, ClientThread
 from tests.behaviour.subagents import of_type
-from tests.behaviour.test_threads import wait_for_thread
+from tests.behaviour.test_threads import run_and_wait, wait_for_thread
 from tests.conftest import Connect
 from tests.engine.doubles import Json, ask
 
@@ -114,8 +114,7 @@ def seals(thread: Json) -> list[tuple[str, str | None]]:
 @pytest.mark.durable
 async def test_a_thread_keeps_the_type_of_an_encrypted_value_and_replaces_it_with_the_value(connect: Connect) -> None:
     client = await connect(think)
-    await client.run(ask())
-    first = await wait_for_thread(client)
+    first = await run_and_wait(client, ask())
     assert seals(first) == [("value of r1", "test.seal")] * 3
     await client.run(ask(run="r2", messages=[*first["messages"], {"id": "u2", "role": "user", "content": "And now?"}]))
     second = await wait_for_thread(client, lambda thread: len(thread["messages"]) == len(first["messages"]) + 1)
@@ -147,8 +146,7 @@ async def test_a_client_that_does_not_know_encrypted_values_does_not_remove_them
     unknown: tuple[str, ...], connect: Connect
 ) -> None:
     client = await connect(think_once)
-    await client.run(ask())
-    first = await wait_for_thread(client)
+    first = await run_and_wait(client, ask())
     again = {"id": "u2", "role": "user", "content": "And now?"}
     await client.run(ask(run="r2", messages=[*without(first, *unknown), again]))
     second = await wait_for_thread(client, lambda thread: len(thread["messages"]) == len(first["messages"]) + 1)

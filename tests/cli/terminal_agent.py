@@ -11,7 +11,6 @@ from ag_ui import core as ag
 
 from agui_container import RunContext
 
-PARAGRAPHS = 30
 PAUSE_SECONDS = 0.02
 WIDE = "is wider than a small terminal and much smaller than a large one, because it has more than eighty columns."
 SCHEMA = {
@@ -52,23 +51,10 @@ def text_of(run_input: ag.RunAgentInput) -> str:
     return next(part.text for part in message.content if part.type == "text")
 
 
-async def write_paragraphs(_: TerminalMessage) -> Items:
-    for number in range(PARAGRAPHS):
-        yield f"Paragraph **{number}** of the answer.\n\n"
-        await asyncio.sleep(0)
-
-
 async def stream(_: TerminalMessage) -> Items:
     for number in count():
         yield f"Paragraph {number} {WIDE}\n\n"
         await asyncio.sleep(PAUSE_SECONDS)
-
-
-async def write_deltas(message: TerminalMessage) -> Items:
-    for number in range(int(message.argument)):
-        yield f"{number} "
-        if number % 100 == 0:
-            await asyncio.sleep(0)
 
 
 async def write_control_characters(_: TerminalMessage) -> Items:
@@ -132,9 +118,7 @@ async def delegate(_: TerminalMessage) -> Items:
 
 
 COMMANDS: dict[str, Callable[[TerminalMessage], Items]] = {
-    "paragraphs": write_paragraphs,
     "stream": stream,
-    "deltas": write_deltas,
     "wait": wait,
     "until": wait_for_file,
     "fail": fail,

@@ -23,7 +23,7 @@ FIELDS = {
     },
     "gift": {"type": "boolean", "default": True},
     "count": {"type": "integer", "minimum": 1},
-    "note": {"type": "string"},
+    "note": {"type": "string", "title": "Note\x1b[2J"},
 }
 FORM = Interrupt(
     id="q",
@@ -95,7 +95,7 @@ async def test_options_defaults_and_links_are_shown() -> None:
         '"title": "Small"',
         "colour (Enter for b):",
         "gift (Enter for True):",
-        "note:",
+        "Note\ufffd[2J:",
     ):
         assert text in shown
     _, shown = await typed("y", LINK)

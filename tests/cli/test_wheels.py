@@ -5,18 +5,13 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from agui_container.cli.wheels import CLIENT, SERVER, WheelError, find_wheel
 
-
-@pytest.fixture(autouse=True)
-def _find_anew() -> Iterator[None]:
-    yield
-    find_wheel.cache_clear()
+pytestmark = pytest.mark.packages
 
 
 def install(target: Path, *wheels: Path) -> None:
@@ -41,7 +36,6 @@ def test_an_installed_package_is_packed_as_the_wheel_that_it_came_from(
     original = wheel_of(package, wheels)
     install(tmp_path / "first", original)
     monkeypatch.syspath_prepend(str(tmp_path / "first"))
-    find_wheel.cache_clear()
     packed = find_wheel(package)
     assert packed.path == f"wheels/{original.name}"
     assert contents(packed.content) == contents(original.read_bytes())
@@ -62,7 +56,6 @@ def test_an_editable_installation_is_refused(tmp_path: Path, monkeypatch: pytest
     (info / "METADATA").write_text("Metadata-Version: 2.4\nName: agui-client\nVersion: 0.1.0\n")
     (info / "direct_url.json").write_text('{"dir_info": {"editable": true}, "url": "file:///checkout"}')
     monkeypatch.syspath_prepend(str(tmp_path))
-    find_wheel.cache_clear()
     with pytest.raises(WheelError, match="agui-client runs from a checkout"):
         find_wheel(CLIENT)
 

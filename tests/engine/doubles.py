@@ -35,7 +35,6 @@ WAIT = 120.0
 
 START = 1_700_000_000.0
 """Time of a ``FakeClock``. It is in the past, so that what an agent stores by the real time has not expired."""
-"""First time of a fake clock, in Unix seconds."""
 
 Json = dict[str, Any]
 

@@ -52,22 +52,20 @@ async def test_a_replica_reports_the_progress_of_its_open_runs(durable: DurableS
     assert (known.readers, known.usage) == (1, b"[2]")
 
 
-async def test_a_replica_that_renews_hears_which_runs_are_unwanted(durable: DurableStore) -> None:
-    await claim_run(durable, RUN, A)
-    await claim_run(durable, run("r2", "t2"), A)
+async def test_a_replica_that_renews_hears_which_runs_are_unwanted_or_read_elsewhere(durable: DurableStore) -> None:
+    for key in (RUN, run("r2", "t2"), run("r3", "t3")):
+        await claim_run(durable, key, A)
     assert await durable.cancel(RUN)
-    assert await durable.renew(A, 300.0) == {RUN: Lease(is_cancel_requested=True), run("r2", "t2"): Lease()}
+    await durable.report_reader(run("r2", "t2"))
+    await durable.report_reader(run("nobody"))
+    assert await durable.renew(A, 300.0) == {
+        RUN: Lease(is_cancel_requested=True),
+        run("r2", "t2"): Lease(is_read_elsewhere=True),
+        run("r3", "t3"): Lease(),
+    }
     await durable.finish(RUN, A, [], ending())
     assert not await durable.cancel(RUN)
     assert not await durable.cancel(run("nobody"))
-
-
-async def test_a_replica_that_renews_hears_which_runs_are_read_elsewhere(durable: DurableStore) -> None:
-    await claim_run(durable, RUN, A)
-    await claim_run(durable, run("r2", "t2"), A)
-    await durable.report_reader(RUN)
-    await durable.report_reader(run("nobody"))
-    assert await durable.renew(A, 300.0) == {RUN: Lease(is_read_elsewhere=True), run("r2", "t2"): Lease()}
 
 
 async def test_a_run_that_is_taken_over_is_no_longer_its_replicas(durable: DurableStore) -> None:

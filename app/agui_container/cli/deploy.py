@@ -4,7 +4,6 @@ Rule: this module reads options and shows progress. The room ``deploy`` has the 
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -47,8 +46,8 @@ docs/agentcore.md has the calls of other clients."""
 LOG_GROUP = "/aws/bedrock-agentcore/runtimes/{runtime}-{endpoint}"
 """Source: devguide ``observability-view``."""
 
-MASKED = re.compile(r"\*\*\*")
-"""In a value that was masked: a secret, or a password of a URL."""
+MASKED = "***"
+"""Part of a value that was masked: a secret, or a password of a URL."""
 
 TEMPLATE = Path("infrastructure", "template.json")
 
@@ -280,7 +279,7 @@ def _check_no_secret(settings: Settings, origins: Mapping[str, str], options: De
     left_out = {*options.secrets, *options.leave_in_image}
     for name, origin in origins.items():
         shown = json.dumps(masked_value(name, settings))
-        if origin != "default" and name not in left_out and MASKED.search(shown):
+        if origin != "default" and name not in left_out and MASKED in shown:
             raise SettingsError(
                 f"{name} ({origin}) has a secret, which everybody who may read the runtime could read. Store it in "
                 f'Secrets Manager, and name it: [deploy.secrets] {name} = "arn:aws:secretsmanager:…"'

@@ -8,7 +8,6 @@ import io
 import json
 import re
 import zipfile
-from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -34,7 +33,6 @@ class Wheel(Struct, frozen=True):
     content: bytes
 
 
-@cache
 def find_wheel(package: str) -> Wheel:
     """Pack a package as it is installed. Raises ``WheelError`` if it is not, or runs from a checkout."""
     try:

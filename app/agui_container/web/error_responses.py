@@ -50,22 +50,14 @@ async def send_refusal(error: AppError, response: Response, scope: Scope, receiv
         await send({"type": "websocket.close", "code": error.code.ws_close, "reason": error.code})
 
 
-async def on_app_error(request: Request, error: Exception) -> Response:
+async def on_error(request: Request, error: Exception) -> Response:
+    """Return the response for an exception of any kind."""
+    if isinstance(error, HTTPException):
+        refusal = AppError(ErrorCode.VALIDATION_ERROR, f"{error.detail}.")
+        response = error_response(refusal, request, status=error.status_code)
+        response.headers.update(error.headers or {})
+        return response
     return error_response(error if isinstance(error, AppError) else internal_error(), request)
-
-
-async def on_http_error(request: Request, error: Exception) -> Response:
-    if not isinstance(error, HTTPException):
-        return error_response(internal_error(), request)
-    response = error_response(
-        AppError(ErrorCode.VALIDATION_ERROR, f"{error.detail}."), request, status=error.status_code
-    )
-    response.headers.update(error.headers or {})
-    return response
-
-
-async def on_error(request: Request, _error: Exception) -> Response:
-    return error_response(internal_error(), request)
 
 
 def internal_error() -> AppError:

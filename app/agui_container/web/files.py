@@ -9,7 +9,6 @@ Rules:
 
 import tempfile
 from collections.abc import AsyncIterator
-from email.message import Message
 from typing import BinaryIO, cast
 from urllib.parse import quote
 
@@ -63,7 +62,7 @@ async def read_upload(request: Request, max_body: int) -> tuple[str, str, Binary
     """Return the name, the type and the content of an upload. The caller closes the content."""
     chunks, kind = BodyChunks(request, max_body), request.headers.get("content-type", "")
     if kind.partition(";")[0].strip().lower() != FORM:
-        return name_of(request), kind, await read_raw(chunks)
+        return request.query_params.get("name", ""), kind, await read_raw(chunks)
     upload = await read_form(request, chunks)
     return upload.filename or "", upload.content_type or "", upload.file
 
@@ -90,10 +89,3 @@ async def read_form(request: Request, chunks: AsyncIterator[bytes]) -> UploadFil
         if isinstance(part, UploadFile):
             return part
     raise AppError(ErrorCode.VALIDATION_ERROR, NO_FILE)
-
-
-def name_of(request: Request) -> str:
-    """Return the name of a file that is sent as it is: of the query, or of ``Content-Disposition``."""
-    header = Message()
-    header["Content-Disposition"] = request.headers.get("content-disposition", "")
-    return request.query_params.get("name") or header.get_filename() or ""

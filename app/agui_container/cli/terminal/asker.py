@@ -18,6 +18,8 @@ from prompt_toolkit.input.typeahead import clear_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
 
+from agui_container.cli.failure import without_controls
+
 
 class Asker:
     """Asks with completion, and with a history of messages."""
@@ -37,7 +39,7 @@ class Asker:
     async def line(self, question: str, text: str = "") -> str:
         """Return the answer to a question, which begins as ``text`` and is kept in no history."""
         answers: PromptSession[str] = PromptSession()
-        return await answers.prompt_async(f"{question} ", default=text)
+        return await answers.prompt_async(f"{without_controls(question)} ", default=text)
 
     async def key(self, question: str, keys: Mapping[str, str]) -> str:
         """Return the first of the keys that is pressed. ``keys`` says what each one means."""

@@ -18,7 +18,7 @@ from referencing.exceptions import Unresolvable
 
 from agui_client import DECLINE, Approval, Decision, Declined
 from agui_client.interrupts import ELICITATION
-from agui_container.cli.failure import without_controls
+from agui_container.cli.failure import CONTROLS, without_controls
 from agui_container.cli.terminal.asker import Asker
 from agui_container.cli.terminal.screen import Screen
 
@@ -42,13 +42,18 @@ async def decide(approval: Approval, asker: Asker, screen: Screen) -> Decision |
             case "l":
                 return None
         try:
-            edited: object = json.loads(await asker.line("Arguments:", json.dumps(approval.arguments or {})))
+            edited: object = json.loads(await asker.line("Arguments:", in_one_line(approval.arguments or {})))
         except ValueError as error:
             screen.error(f"This is no JSON: {error}")
             continue
         if isinstance(edited, dict):
             return approval.edit(edited)
         screen.error("The arguments must be a JSON object.")
+
+
+def in_one_line(value: object) -> str:
+    """Return JSON text in which control characters are escaped."""
+    return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def show_json(value: object, screen: Screen) -> None:

@@ -194,14 +194,13 @@ class OpenAIOptions:
     context_window: Annotated[int, Field(ge=1)] | None = None
 
 
-class RequestFormat:
+class RequestFormat(Struct):
     """Format of the requests to one server, as far as it is known what the server accepts."""
 
-    def __init__(self, reasoning_field: str | None = None, opaque_fields: OpaqueFields | None = None) -> None:
-        self.has_usage = True
-        self.reasoning_field = reasoning_field
-        self.opaque_fields = opaque_fields or OpaqueFields("")
-        self.has_tool_pictures = True
+    reasoning_field: str | None = None
+    opaque_fields: OpaqueFields = OpaqueFields("")
+    has_usage: bool = True
+    has_tool_pictures: bool = True
 
 
 class ChatRequest(Struct, frozen=True):

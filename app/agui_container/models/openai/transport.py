@@ -21,7 +21,7 @@ from agui_container.models.openai.failures import (
 )
 from agui_container.protocol.errors import ErrorCode
 
-EVENT_STREAM = "text/event-stream; charset=utf-8"
+EVENT_STREAM = "text/event-stream"
 
 MAX_ERROR_BODY = 64_000
 """Bytes that are read of the body of an error response."""
