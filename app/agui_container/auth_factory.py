@@ -28,7 +28,7 @@ def build_authentication(settings: Settings, clock: Clock) -> CallerAuthenticati
 def build_authenticator(settings: Settings, clock: Clock) -> Authenticator:
     check_extra("AGUI_AUTH=jwt", "jwt")
     from agui_container.auth.claim_rules import TokenRules, parse_claim_rules  # noqa: PLC0415 - only if it is on
-    from agui_container.auth.jwt_authenticator import JwtAuthenticator  # noqa: PLC0415
+    from agui_container.auth.tokens import JwtAuthenticator  # noqa: PLC0415
 
     try:
         claims = parse_claim_rules(settings.auth_custom_claims)
@@ -46,7 +46,7 @@ def build_sign_in(settings: Settings) -> SignIn | None:
         return None
     if settings.auth is Auth.NONE:
         raise SettingsError("AGUI_CONSOLE_CLIENT_ID needs AGUI_AUTH=jwt, but AGUI_AUTH is none.")
-    from agui_container.auth.issuer import IssuerFailure, fetch_endpoints  # noqa: PLC0415 - only if it is on
+    from agui_container.auth.tokens import IssuerFailure, fetch_endpoints  # noqa: PLC0415 - only if it is on
 
     async def find_endpoints() -> SignInEndpoints | None:
         try:

@@ -32,11 +32,7 @@ EVENT: TypeAdapter[BaseEvent] = TypeAdapter(Event)
 
 
 class AgentThread:
-    """One conversation with an agent. ``open_thread`` makes it.
-
-    Attributes:
-        events: all events of the last run, from RUN_STARTED to RUN_FINISHED or RUN_ERROR.
-    """
+    """One conversation with an agent. ``open_thread`` makes it. ``events`` are all events of the last run."""
 
     def __init__(self, service: Engine) -> None:
         self._service = service
@@ -60,23 +56,12 @@ class AgentThread:
         return await self._run(user_input(text).model_copy(update={"forwarded_props": forwarded_props}))
 
     async def answer(self, payload: object) -> list[BaseEvent]:
-        """Answer all interrupts of the last run, and return the events of the run that continues.
-
-        Args:
-            payload: the answer to each of them, such as ``{"approved": True}``.
-
-        Raises:
-            AppError: the run is refused.
-        """
+        """Answer all interrupts of the last run, such as by ``{"approved": True}``. Returns and raises as ``send``."""
         entries = [ResumeEntry(interrupt_id=each.id, status="resolved", payload=payload) for each in self.interrupts]
         return await self._resume(entries)
 
     async def decline(self) -> list[BaseEvent]:
-        """Abandon all interrupts of the last run, and return the events of the run that continues.
-
-        Raises:
-            AppError: the run is refused.
-        """
+        """Abandon all interrupts of the last run. Returns and raises as ``send``."""
         return await self._resume([ResumeEntry(interrupt_id=each.id, status="cancelled") for each in self.interrupts])
 
     async def _resume(self, entries: list[ResumeEntry]) -> list[BaseEvent]:

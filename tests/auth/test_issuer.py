@@ -10,8 +10,8 @@ from jwt import PyJWK
 from jwt.algorithms import OKPAlgorithm, RSAAlgorithm
 from starlette.responses import Response
 
-from agui_container.auth import issuer as documents
-from agui_container.auth.issuer import IssuerClient, IssuerFailure, check_safe, fetch_endpoints
+from agui_container.auth import tokens
+from agui_container.auth.tokens import IssuerClient, IssuerFailure, check_safe, fetch_endpoints
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.auth.conftest import Guarded
 from tests.auth.issuer import AUDIENCE, TestIssuer
@@ -31,7 +31,7 @@ def rsa(**members: object) -> Json:
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine has time to read the documents."""
-    monkeypatch.setattr(documents, "FETCH_SECONDS", 60.0)
+    monkeypatch.setattr(tokens, "FETCH_SECONDS", 60.0)
 
 
 async def find_keys(issuer: TestIssuer, *keys: Json) -> Sequence[PyJWK]:
@@ -103,7 +103,7 @@ async def test_keys_of_a_malformed_discovery_document_are_not_used(
 async def test_an_issuer_that_does_not_answer_in_time_is_a_failure(
     issuer: TestIssuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents, "FETCH_SECONDS", 0.1)
+    monkeypatch.setattr(tokens, "FETCH_SECONDS", 0.1)
     issuer.is_awake.clear()
     assert (await failure(issuer.discovery_url)).startswith(("no answer within 0.1 s", "ReadTimeout"))
 

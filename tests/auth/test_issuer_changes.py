@@ -5,8 +5,8 @@ import asyncio
 import jwt
 import pytest
 
-from agui_container.auth import issuer as documents
-from agui_container.auth.issuer import ASK_SECONDS, MAX_AGE_SECONDS, REFRESH_SECONDS
+from agui_container.auth import tokens
+from agui_container.auth.tokens import ASK_SECONDS, MAX_AGE_SECONDS, REFRESH_SECONDS
 from tests.auth.conftest import Guarded
 from tests.auth.test_tokens import SERVED, UNAUTHORIZED, Statuses, check
 from tests.engine.doubles import START, eventually
@@ -64,7 +64,7 @@ async def test_a_slow_issuer_is_a_clear_error_and_known_keys_go_on(
     guarded.issuer.is_awake.clear()
     known = guarded.token()
     guarded.issuer.rotate()
-    monkeypatch.setattr(documents, "FETCH_SECONDS", 60.0)
+    monkeypatch.setattr(tokens, "FETCH_SECONDS", 60.0)
     waiting = asyncio.create_task(guarded.ask(transport, guarded.token()))
     await eventually(lambda: len(guarded.issuer.asked) == 3)
     check(await guarded.ask(transport, known), transport, "", SERVED)

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -96,8 +95,7 @@ def test_a_model_is_asked_for_a_token(
 
 
 def test_mcp_servers_list_their_tools(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    env = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'app'}:{ROOT / 'clients/python/src'}"}
-    demo = {"name": "demo", "command": sys.executable, "args": ["-m", "tests.tools.mcp_demo"], "env": env}
+    demo = {"name": "demo", "command": sys.executable, "args": [str(ROOT / "tests" / "tools" / "mcp_process.py")]}
     gone = {"name": "gone", "command": "no-such-program"}
     monkeypatch.setenv("AGUI_MCP_SERVERS", json.dumps([demo, gone]))
     there, missing = examine(capfd, "mcp")

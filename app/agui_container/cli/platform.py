@@ -7,7 +7,6 @@ import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import click
 import uvicorn
@@ -52,13 +51,6 @@ class CommandWithCheck(click.Command):
 
     def invoke(self, ctx: click.Context) -> object:
         return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
-
-
-class ContainerTarget(NamedTuple):
-    """The container that the options name, with its name for reports."""
-
-    name: str
-    make_container: ContainerFactory
 
 
 def parse_environment(_: click.Context, __: click.Parameter, entries: Sequence[str]) -> Mapping[str, str]:
@@ -123,14 +115,14 @@ def platform(
     log_decisions()
     if max_lifetime < idle_timeout:
         raise click.BadParameter("must not be less than --idle-timeout", param_hint="--max-lifetime")
-    target, authorizer = make_target(agent, command, env=env), make_authorizer(auth)
+    make_container, authorizer = container_factory(agent, command, env), make_authorizer(auth)
     tokens = ("Authorization",) if authorizer.forwards_token else ()
     try:
         allowed = check_allowlist((*tokens, *allow_header))
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--allow-header") from None
     options = PlatformOptions(
-        target.make_container,
+        make_container,
         authorizer,
         replace(LIMITS, idle_seconds=idle_timeout, lifetime_seconds=max_lifetime),
         allowed,
@@ -154,10 +146,10 @@ def check(
 ) -> int:
     """Report which rules of AgentCore's AG-UI contract a container keeps. The status is 1 if one is broken."""
     log_decisions()
-    target = make_target(agent, command, env=env)
+    make_container = container_factory(agent, command, env)
     prompt = prompt or (DEFAULT_PROMPT if agent or command else own_prompt())
-    findings = asyncio.run(check_container(target.make_container, path=path, prompt=prompt))
-    click.echo(report(findings, target.name))
+    findings = asyncio.run(check_container(make_container, path=path, prompt=prompt))
+    click.echo(report(findings, agent or command or "agui serve"))
     return 1 if findings.broken() else 0
 
 
@@ -195,15 +187,15 @@ def log_decisions() -> None:
 # --- from options to parts --------------------------------------------------------------------------------------------
 
 
-def make_target(agent: str | None, command: str | None, *, env: Mapping[str, str]) -> ContainerTarget:
+def container_factory(agent: str | None, command: str | None, env: Mapping[str, str]) -> ContainerFactory:
     if agent and command:
         raise click.UsageError("Name one of MODULE:ATTRIBUTE and --command.")
     if command:
         words = shlex.split(command)
-        return ContainerTarget(command, lambda: ProcessContainer(words, env))
+        return lambda: ProcessContainer(words, env)
     words = [sys.executable, "-m", "agui_container", "serve", *([agent] if agent else [])]
     own = {**IMAGE_ENVIRONMENT, **env}
-    return ContainerTarget(agent or "agui serve", lambda: ProcessContainer(words, own))
+    return lambda: ProcessContainer(words, own)
 
 
 def make_authorizer(auth: str) -> inbound.InboundAuthorizer:

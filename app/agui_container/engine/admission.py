@@ -51,7 +51,7 @@ from agui_container.replicas.remote_run import RemoteRun
 from agui_container.run.cluster import LEASE_SECONDS, Cluster
 from agui_container.run.endings import CancelReason, start_failed_error
 from agui_container.run.life import RunPhase
-from agui_container.run.notes import EditedTurns, answers_in, entry_notes, questions_in, remove_edited_turns
+from agui_container.run.notes import ENTRY, answers_in, entry_notes, expired_entries, questions_in
 from agui_container.run.policy import NO_CONDITION, OnBusy
 from agui_container.run.recorder import thread_deleted
 from agui_container.run.run import Run, RunOrigin
@@ -304,19 +304,9 @@ class Admission:
 
     async def _try_to_begin(self, run: Run) -> RunRecord | None:
         """Return None if the store has begun the run, else the run that prevents it. Raises as ``_begin``."""
-        store = self._cluster.store
-        edited: EditedTurns | None = None
-
-        async def merge(stored: ThreadDelta) -> Change:
-            nonlocal edited
-            change = await self._merge(run, stored)
-            if stored.messages:
-                edited = EditedTurns.of(stored.messages, change)
-            return change
-
         run.is_claiming = True
         try:
-            answer = await store.begin(self._claim(run), merge)
+            answer = await self._cluster.store.begin(self._claim(run), partial(self._merge, run))
         except LeaseLost:
             raise thread_deleted() from None
         finally:
@@ -325,8 +315,6 @@ class Admission:
             return answer.run
         if isinstance(answer, Exists):
             raise RunAlreadyStored(answer.run)
-        if edited is not None and edited.cut:
-            await remove_edited_turns(store, run.thread, edited)
         if answer.run.is_cancel_requested:
             run.cancel()
         if not run.log.has_ended:
@@ -344,7 +332,7 @@ class Admission:
             run.origin.condition.latest_run,
             run.fingerprint,
             is_queued=run.is_enqueued,
-            notes=(JOURNAL,),
+            notes=(JOURNAL, ENTRY),
         )
 
     async def _merge(self, run: Run, stored: ThreadDelta) -> Change:
@@ -353,14 +341,16 @@ class Admission:
         if origin.condition.is_empty and stored.messages:
             raise has_messages_error()
         merged = await merge_in_turn(origin.size, run_input, stored, run.predecessors)
-        turn.notes = stored.notes
+        turn.notes = [note for note in stored.notes if note.kind == JOURNAL]
         turn.new_ids = {message.id for message in merged.change.messages}
         run.input = merged.run_input
-        if not run_input.resume:
-            return merged.change
-        last = stored.messages[-1].id if stored.messages else None
-        answers = answers_in(run_input, questions_in(stored.notes, self._cluster.clock.time()), last)
-        return structs.replace(merged.change, notes=entry_notes(run.key, "begin", answers))
+        entries = [note for note in stored.notes if note.kind == ENTRY and note.until is None]
+        notes = expired_entries(entries, stored.messages, merged.change) if entries else []
+        if run_input.resume:
+            last = stored.messages[-1].id if stored.messages else None
+            answers = answers_in(run_input, questions_in(turn.notes, self._cluster.clock.time()), last)
+            notes += entry_notes(run.key, "begin", answers)
+        return structs.replace(merged.change, notes=notes) if notes else merged.change
 
 
 class RunAlreadyStored(Exception):

@@ -19,7 +19,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 
 TEXTS: Mapping[ErrorCode, str] = {
     ErrorCode.MODEL_ERROR: "The model failed.",
-    ErrorCode.MODEL_ACCESS_DENIED: "The model provider refused this server's credentials or account.",
+    ErrorCode.MODEL_ACCESS_DENIED: "This server has no credentials for the model, or the provider refused them.",
     ErrorCode.MODEL_NOT_FOUND: "The model provider does not have this model at this address.",
     ErrorCode.MODEL_REJECTED: "The model provider did not accept the request.",
     ErrorCode.MODEL_THROTTLED: "The model is busy. Try again later.",

@@ -177,21 +177,9 @@ STATE = (StateSnapshotEvent, StateDeltaEvent)
 
 
 class EventKind(Struct, frozen=True):
-    """Table entries for one event class.
+    """Table entries for one event class. ``affects_calls`` is True if ``ProducerRules`` checks the event.
 
     The fields are plain values because enum look-ups are slow, and this is read for every event.
-
-    Attributes:
-        event: class of ``ag_ui.core`` that the event class is or extends.
-        type: its type on the wire.
-        boundary: effect on the state of the run.
-        is_boundary: True if the event begins or ends a run.
-        entity: kind of entity that the event belongs to, or None.
-        is_opening, is_closing: True if the event opens, or closes, its entity.
-        is_delta: True if the event continues its entity.
-        affects_calls: True if ``ProducerRules`` checks the event.
-        affects_messages: True if the event changes the conversation.
-        changes_state: True if the event changes the shared state.
     """
 
     event: type[BaseEvent]

@@ -9,12 +9,12 @@ Rules:
 - An approval is no entry, because the result of its call has the decision.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Literal
 
 from ag_ui.core import CustomEvent, Interrupt, RunAgentInput, RunFinishedInterruptOutcome
-from msgspec import Struct, structs
+from msgspec import structs
 from pydantic_core import from_json, to_json
 
 from agui_container.conversation.questions import (
@@ -131,38 +131,27 @@ def entries_in(notes: Iterable[ThreadNote]) -> list[Entry]:
     return [from_json(note.data) for note in notes if note.kind == ENTRY and note.until is None]
 
 
-class EditedTurns(Struct, frozen=True):
-    """Turns of a thread that a client removes by an edit.
+def expired_entries(entries: Sequence[ThreadNote], stored: Sequence[StoredMessage], change: Change) -> list[ThreadNote]:
+    """Return the entries of the turns that a client removes by an edit, as expired ones.
 
     What follows a message of the user belongs to the answer, and so does the answer to a question. They go with the
-    next message, and with an edit of the last message of a thread. All else goes with its own message.
-
-    Attributes:
-        removed: ids of the removed messages.
-        cut: ids of the messages before them, None before the first; True for those of the user.
+    next message, and with an edit of the last message of a thread. All else goes with its own message, in the store.
+    ``stored`` are the messages before the change.
     """
+    removed = {it.id for it in stored} - set(change.order) if change.order is not None else set[str]()
+    changed = {it.id for it in change.messages}
+    is_users: dict[object, bool] = {}
+    for it, following in zip([None, *stored], [*stored, None], strict=True):
+        is_kept = it is None or it.id not in removed
+        is_cut = following.id in removed if following else it is not None and it.id in changed
+        if is_kept and is_cut:
+            is_users[it and it.id] = it is None or from_json(it.data)["role"] == "user"
 
-    removed: Collection[str]
-    cut: Mapping[object, bool]
-
-    @classmethod
-    def of(cls, stored: Sequence[StoredMessage], change: Change) -> "EditedTurns":
-        """``stored`` are the messages before the change."""
-        removed = {it.id for it in stored} - set(change.order) if change.order is not None else set[str]()
-        changed = {it.id for it in change.messages}
-        next_ids = zip([None, *stored], [*(it.id for it in stored), None], strict=True)
-        cut = [it for it, next_id in next_ids if next_id in removed or (it and next_id is None and it.id in changed)]
-        return cls(removed, {it and it.id: it is None or from_json(it.data)["role"] == "user" for it in cut})
-
-    def has(self, entry: Entry) -> bool:
+    def is_expired(entry: Entry) -> bool:
         after, is_answer = entry.get("messageId"), entry.get("status", UNANSWERED) != UNANSWERED
-        return after in self.removed or (after in self.cut and (is_answer or self.cut[after]))
+        return after in is_users and (is_answer or is_users[after])
 
-
-async def remove_edited_turns(store: Store, thread: ThreadKey, turns: EditedTurns) -> None:
-    notes = [note for note in await store.notes(thread, ENTRY) if turns.has(from_json(note.data))]
-    if notes:
-        await store.put_notes(thread, [structs.replace(note, until=0.0) for note in notes])
+    return [structs.replace(note, until=0.0) for note in entries if is_expired(from_json(note.data))]
 
 
 async def copy_entries(store: Store, source: ThreadKey, fork: ThreadKey, last: StoredMessage) -> None:

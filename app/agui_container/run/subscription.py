@@ -14,7 +14,7 @@ PushBatch = Callable[[Batch], bool]
 """Writes a batch at once, or returns False if that is impossible now. Raises nothing."""
 
 OnClose = Callable[["Subscription"], None]
-"""Called once, when a subscription is closed. The flag is that of ``Subscription.close``."""
+"""Called once, when a subscription is closed."""
 
 
 class ReadableLog(Protocol):

@@ -10,7 +10,7 @@ from agui_container.aws.platform import check
 from agui_container.aws.platform.check import CHECK_LIMITS, check_container
 from agui_container.aws.platform.containers import ProcessContainer
 from agui_container.aws.platform.rules import RULES, RuleFindings, RuleState, report
-from agui_container.cli.platform import OFFLINE_PROMPT, make_target
+from agui_container.cli.platform import OFFLINE_PROMPT, container_factory
 from tests.aws.platform.doubles import CONTAINER
 
 pytestmark = [pytest.mark.wire, pytest.mark.processes]
@@ -33,7 +33,7 @@ async def test_a_container_that_keeps_every_rule_is_found_to_do_so() -> None:
 
 
 async def test_this_server_keeps_every_rule() -> None:
-    findings = await check_container(make_target(None, None, env={}).make_container, prompt=OFFLINE_PROMPT)
+    findings = await check_container(container_factory(None, None, {}), prompt=OFFLINE_PROMPT)
     assert states(findings) == dict.fromkeys(RULES, RuleState.HELD)
 
 

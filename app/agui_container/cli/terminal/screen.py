@@ -87,7 +87,7 @@ class Item:
             yield self.drawn()
 
 
-class Answer(Item):
+class AnswerItem(Item):
     """A text of the agent. Its complete blocks are final before it has finished."""
 
     def drawn(self) -> RenderableType:
@@ -116,7 +116,7 @@ class Reasoning(Item):
 
 
 @dataclass(eq=False)
-class Call(Item):
+class CallItem(Item):
     """A tool call. A finished one without a result waits for somebody."""
 
     name: str = ""
@@ -196,18 +196,18 @@ class Screen:
     def _feed_item(self, event: BaseEvent, key: tuple[str, str]) -> None:
         match event, self._open.get(key):
             case TextMessageStartEvent(role="assistant"), _:
-                self._open_item(key, Answer())
+                self._open_item(key, AnswerItem())
             case ReasoningMessageStartEvent(), _:
                 self._open_item(key, Reasoning())
             case ToolCallStartEvent(), _:
-                self._open_item(key, Call(name=without_controls(event.tool_call_name)))
+                self._open_item(key, CallItem(name=without_controls(event.tool_call_name)))
             case TextMessageContentEvent() | ReasoningMessageContentEvent() | ToolCallArgsEvent(), Item() as item:
                 item.text += without_controls(event.delta)
             case ToolCallEndEvent(), Item() as item:
                 item.began = monotonic()
             case TextMessageEndEvent() | ReasoningMessageEndEvent(), Item():
                 self._open.pop(key).finish()
-            case ToolCallResultEvent(), Call() as call:
+            case ToolCallResultEvent(), CallItem() as call:
                 del self._open[key]
                 call.take_result(event)
                 if call not in self._items:  # an approval has ended the turn in between, and printed the call

@@ -184,11 +184,7 @@ class ThreadHistories:
             sync.warnings.pop(UNWRITTEN.name, None)
 
     async def remove(self, key: ThreadKey) -> ThreadRecord | None:
-        """Delete a thread in memory and in the service. Return its record, or None if there was no such thread.
-
-        Raises:
-            StoreUnavailable: The deletion is incomplete; repeat the call.
-        """
+        """Delete a thread in memory and in the service. Raises ``StoreUnavailable``; a repeated call completes it."""
         async with self._sync_of(key).lock:
             await self._service.remove(key)
             record = await self._memory.edit(key, Delete())

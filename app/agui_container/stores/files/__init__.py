@@ -18,11 +18,7 @@ SUFFIX = ".files"
 
 
 def open_files(place: str, store_url: str, store: Store) -> FileStore | None:
-    """Return the place that ``AGUI_FILES`` names, or the default for a store. None if there is no place.
-
-    Raises:
-        ValueError: the place is a URL that is not one of S3, or names no bucket.
-    """
+    """Return the place that ``AGUI_FILES`` names, or the default for a store, if any. Raises ``ValueError``."""
     if place:
         return None if place == OFF else _named(place)
     if store_url == "memory":

@@ -259,11 +259,7 @@ def _in_transaction(
 
 
 def create_postgresql_engine(url: URL, timeout: float) -> AsyncEngine:
-    """Create the engine for PostgreSQL. The URL's query parameters, such as ``sslmode``, are passed to libpq.
-
-    Raises:
-        ValueError: ``prepared`` is not ``off``.
-    """
+    """Create the engine for PostgreSQL. Raises ``ValueError`` if ``prepared`` is not ``off``."""
     prepared = url.query.get(PREPARED, "")
     if prepared not in {"", "off"}:
         raise ValueError("prepared: may be off")

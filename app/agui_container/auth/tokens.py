@@ -1,31 +1,37 @@
-"""A token issuer: its discovery document, and its keys by PyJWT's client.
+"""Verification of JSON Web Tokens by the keys of their issuer. Implements ``ports.auth.Authenticator``.
 
 Rules:
 
+- A claim is read only after the signature was verified. Error messages never contain a part of the token.
 - The documents are read in a thread, within ``FETCH_SECONDS`` or not at all. All callers share one reading.
 - A token waits for a reading if its key is unknown or the keys are ``REFRESH_SECONDS`` old. There is one reading in
   ``ASK_SECONDS`` at most, because callers can invent ids of keys. Until then, and while the issuer does not answer, the
   known keys count.
 - Keys are public and asymmetric; every other key of the set is skipped.
 
-Sources: OpenID Connect Discovery 1.0, RFC 7517, RFC 8725.
+Sources: OpenID Connect Discovery 1.0, RFC 7515, RFC 7517, RFC 7519, RFC 8725.
 """
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from ssl import SSLContext
 from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
+import jwt
 from anyio import to_thread
 from jwt import PyJWK, PyJWKClient
 from jwt.exceptions import PyJWTError
 
-from agui_container.auth.claim_rules import unauthorized
+from agui_container.auth.claim_rules import TokenRules, expired, unauthorized
 from agui_container.log_values import format_fields
+from agui_container.ports import Clock
+from agui_container.ports.auth import Principal
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.settings import is_loopback
 
@@ -51,9 +57,55 @@ ALGORITHMS: Mapping[str, Sequence[str]] = {
 }
 """Algorithms that a key may verify, by its type, so that a token cannot choose one that does not fit."""
 
+MAX_TOKEN = 16_000
+"""Characters of a token."""
+
+SIGNATURES = jwt.PyJWS(options={"enforce_minimum_key_length": True})
+
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
+
+
+class JwtAuthenticator:
+    def __init__(self, discovery_url: str, rules: TokenRules, clock: Clock) -> None:
+        self._issuer = IssuerClient(discovery_url, clock.time)
+        self._rules = rules
+        self._clock = clock
+
+    async def authenticate(self, token: str | None) -> Principal:
+        if token is None:
+            raise unauthorized("A bearer token is required.")
+        issuer, keys = await self._issuer.find(read_key_id(token))
+        return self._rules.principal(verified_claims(token, keys), issuer, self._clock.time())
+
+    def check_expiry(self, principal: Principal) -> None:
+        if self._clock.time() >= principal.expires_at:
+            raise expired()
+
+
+def read_key_id(token: str) -> str | None:
+    """Return the key id that a token names, or None. Raises ``AppError`` UNAUTHORIZED if it is not a token."""
+    if len(token) > MAX_TOKEN:
+        raise unauthorized(f"The token has more than {MAX_TOKEN} characters.")
+    try:
+        key_id: str | None = jwt.get_unverified_header(token).get("kid")
+    except (PyJWTError, ValueError, RecursionError):
+        raise unauthorized("The token is not a JSON Web Token.") from None
+    return key_id
+
+
+def verified_claims(token: str, keys: Sequence[PyJWK]) -> Mapping[str, object]:
+    """Return the claims of a token. Raises ``AppError`` UNAUTHORIZED if none of the keys has signed it."""
+    for key in keys:
+        with suppress(PyJWTError, ValueError, RecursionError):
+            claims = json.loads(SIGNATURES.decode(token, key.key, ALGORITHMS[str(key.key_type)]))
+            if isinstance(claims, dict):
+                return claims
+    raise unauthorized("The token is not valid.")
+
+
+# --- the issuer -------------------------------------------------------------------------------------------------------
 
 
 class IssuerFailure(Exception):
