@@ -3,7 +3,8 @@
 Rules:
 
 - Sessions are in memory. The package drops a session that was not used for ``IDLE_SECONDS``. A thread whose session is
-  gone begins again from the client's earlier messages.
+  gone begins again from the client's earlier messages. So does a thread whose messages were edited or sent again: the
+  package answers messages that it knows with nothing.
 - A root agent without ``AGUIToolset`` gets one, because the package offers the client's tools only there.
 - The package's call ``adk_request_confirmation`` is left out: its interrupt is that of the call that waits.
 - Schemas of the client's tools are changed to Gemini's form, which has one type and choices of strings alone. The
@@ -13,11 +14,12 @@ Rules:
 """
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from typing import Any
 
 from ag_ui.core import (
+    AssistantMessage,
     BaseEvent,
     Interrupt,
     RunAgentInput,
@@ -32,9 +34,12 @@ from ag_ui_adk import ADKAgent, AGUIToolset
 from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.events import Event
 from google.adk.sessions import InMemorySessionService, Session
+from msgspec import Struct
 
 from agui_container.agents.frameworks.adapter import AdapterSource, call_question
+from agui_container.agents.frameworks.per_thread import PerThread
 from agui_container.ports import RunContext, current_run
+from agui_container.ports.agent import maybe_aclosing
 
 CONFIRMATION = "adk_request_confirmation"
 IDLE_SECONDS = 3600
@@ -45,7 +50,7 @@ NO_LIMIT = 1_000_000
 def wrap(source: BaseAgent | ADKAgent, _: str) -> AdapterSource:
     if isinstance(source, ADKAgent):
         return AdapterSource(partial(translate, source))
-    sessions = CountingSessions()
+    sessions, threads = CountingSessions(), PerThread(SentMessages)
     adapter = ADKAgent(
         adk_agent=with_client_tools(source),
         app_name=source.name,
@@ -58,10 +63,44 @@ def wrap(source: BaseAgent | ADKAgent, _: str) -> AdapterSource:
         emit_interrupt_outcome=True,
     )
 
-    async def forget(thread: str) -> None:
-        await sessions.delete_session(app_name=source.name, user_id=thread, session_id=thread)
+    async def delete(session: str) -> None:
+        await sessions.delete_session(app_name=source.name, user_id=session, session_id=session)
 
-    return AdapterSource(partial(translate, adapter), forget=forget)
+    async def answer(input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[BaseEvent, None]:
+        async with threads.acquire(input.thread_id) as sent:
+            if sent.is_edited_by(input):
+                await delete(sent.session_of(input.thread_id))
+                sent.edits += 1
+            sent.ids = ids_of(input)
+            in_session = input.model_copy(update={"thread_id": sent.session_of(input.thread_id)})
+            async with maybe_aclosing(translate(adapter, in_session, ctx)) as events:
+                async for event in events:
+                    yield event
+
+    async def forget(thread: str) -> None:
+        async with threads.acquire(thread) as sent:
+            await delete(sent.session_of(thread))
+        threads.drop(thread)
+
+    return AdapterSource(answer, forget=forget)
+
+
+class SentMessages(Struct):
+    """The messages of a thread that were sent last, and how often they were no continuation of those before."""
+
+    ids: Sequence[str] = ()
+    edits: int = 0
+
+    def is_edited_by(self, input: RunAgentInput) -> bool:
+        ids = ids_of(input)
+        return ids[: len(self.ids)] != self.ids or (ids == self.ids and not input.resume)
+
+    def session_of(self, thread: str) -> str:
+        return f"{thread}.{self.edits}" if self.edits else thread
+
+
+def ids_of(input: RunAgentInput) -> Sequence[str]:
+    return tuple(each.id for each in input.messages if not isinstance(each, AssistantMessage))
 
 
 class CountingSessions(InMemorySessionService):  # type: ignore[misc]  # ADK has an environment of its own
