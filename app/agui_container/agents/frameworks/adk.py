@@ -6,6 +6,8 @@ Rules:
   gone begins again from the client's earlier messages.
 - A root agent without ``AGUIToolset`` gets one, because the package offers the client's tools only there.
 - The package's call ``adk_request_confirmation`` is left out: its interrupt is that of the call that waits.
+- Schemas of the client's tools are changed to Gemini's form, which has one type and choices of strings alone. The
+  package fails every run of a client with another schema.
 - The package leaves out the usage of models, and its task of a run goes on when nobody reads it. Sessions count the
   usage here, and a stream that is closed early cancels the task.
 """
@@ -77,7 +79,7 @@ async def translate(adapter: ADKAgent, input: RunAgentInput, _: RunContext) -> A
     questions: dict[str, str] = {}
     execution = RunningExecution(adapter, input)
     try:
-        async for event in adapter.run(input):
+        async for event in adapter.run(with_gemini_schemas(input)):
             execution.find()
             match event:
                 case ToolCallStartEvent() if event.tool_call_name == CONFIRMATION:
@@ -123,3 +125,30 @@ def with_client_tools(agent: BaseAgent) -> BaseAgent:
     if not isinstance(agent, LlmAgent) or any(isinstance(tool, AGUIToolset) for tool in agent.tools):
         return agent
     return agent.clone(update={"tools": [*agent.tools, AGUIToolset()]})
+
+
+def with_gemini_schemas(input: RunAgentInput) -> RunAgentInput:
+    tools = [tool.model_copy(update={"parameters": gemini_schema(tool.parameters)}) for tool in input.tools or ()]
+    return input.model_copy(update={"tools": tools})
+
+
+def gemini_schema(schema: object) -> dict[str, object]:
+    """Return a JSON Schema with one type or ``anyOf``, choices of strings, and no boolean in place of a schema."""
+    if not isinstance(schema, dict):
+        return {}
+    found = dict(schema)
+    if isinstance(types := found.get("type"), list):
+        del found["type"]
+        others = [each for each in types if each != "null"]
+        found |= {"type": others[0]} if len(others) == 1 else {"anyOf": [{"type": each} for each in others or types]}
+        found |= {"nullable": True} if "null" in types else {}
+    choices = found.get("enum", [])
+    if not all(isinstance(choice, str) for choice in choices):
+        del found["enum"]
+        found["description"] = f"{found.get('description', '')} One of: {json.dumps(choices)}".strip()
+    if isinstance(properties := found.get("properties"), dict):
+        found["properties"] = {name: gemini_schema(each) for name, each in properties.items()}
+    if "items" in found:
+        items = found["items"]
+        found["items"] = {"anyOf": list(map(gemini_schema, items))} if isinstance(items, list) else gemini_schema(items)
+    return found | {name: list(map(gemini_schema, found[name])) for name in ("anyOf", "oneOf") if name in found}
