@@ -52,6 +52,6 @@ async def test_a_database_of_a_later_version_is_refused(url: str) -> None:
         await connection.run_sync(upgrade)
         await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     store = open_store(url)
-    with pytest.raises(StoreUnavailable, match="later version"):
+    with pytest.raises(StoreUnavailable, match="another version"):
         await store.open()
     await store.aclose()
