@@ -45,9 +45,7 @@ def missing_steps(context: MigrationContext, steps: ScriptDirectory) -> list[Scr
     """Return the steps that a database lacks, in order. Raises ``StoreUnavailable`` as ``upgrade``."""
     current = context.get_current_revision()
     if current is not None and current not in {step.revision for step in steps.walk_revisions()}:
-        raise StoreUnavailable(
-            f"the database was made by another version of this program: step {current} is unknown"
-        )
+        raise StoreUnavailable(f"the database was made by another version of this program: step {current} is unknown")
     missing = [step for step in steps.iterate_revisions("head", current or "base") if step.revision != current]
     return missing[::-1]
 
