@@ -3,9 +3,8 @@
 Rule: a run exists from the moment of its request. What it becomes is decided in its own task, so a request that leaves,
 a cancel and a shutdown treat a run that has not begun like any other.
 
-Rule: a run without readers may be cancelled (``OnDisconnect``). A reader on another replica prevents that, and so does
-a call that ended at its deadline: the run continues without readers until another one subscribes. Each renewal of the
-run's lease says if it is read on another replica. All readers there count as one.
+Rule: a run without readers may be cancelled (``OnDisconnect``). A reader on another replica prevents that. Each renewal
+of the run's lease says if it is read on another replica. All readers there count as one.
 """
 
 import asyncio

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from ag_ui.core import BaseEvent, RunAgentInput
-from ag_ui_adk import ADKAgent
+from ag_ui_adk import ADKAgent, AGUIToolset
 from google.adk.agents import LlmAgent
 from google.adk.tools import FunctionTool
 
@@ -13,10 +13,11 @@ from tests.agents.frameworks.dice import charge, filled, roll, stumble
 agent = LlmAgent(
     name="dice", model="gemini-scripted", tools=[roll, stumble, FunctionTool(charge, require_confirmation=True)]
 )
-adapter = ADKAgent(adk_agent=agent, app_name="dice", user_id="ada", emit_interrupt_outcome=True)
+with_toolset = agent.clone(update={"tools": [*agent.tools, AGUIToolset()]})
+adapter = ADKAgent(adk_agent=with_toolset, app_name="dice", user_id="ada", emit_interrupt_outcome=True)
 
 
 async def bare(input: RunAgentInput) -> AsyncGenerator[BaseEvent, None]:
-    async with aclosing(adapter.run(filled(input))) as events:
+    async with aclosing(adapter.run(filled(input).model_copy(update={"tools": input.tools}))) as events:
         async for event in events:
             yield event

@@ -38,7 +38,7 @@ class Row:
         return ",".join([*own, f"example=examples.{self.name}_agent:agent"])
 
 
-FORGETS = ("server tool", "client tool", "second turn", "policy", "approval")
+FORGETS = ("server tool", "client tool", "second turn", "edit", "policy", "approval")
 SERVERS_OWN = ("policy", "usage", "tool raises")
 """Cases that the framework's own tests in this folder show: ``test_turns`` and ``test_langgraph``."""
 
@@ -54,8 +54,8 @@ ROWS = [
     Row("pydantic_ai", {"agent": (*SERVERS_OWN, "approval"), "asking": (*SERVERS_OWN, "server tool")}),
     Row("adk", {"agent": ()}, ("bare",)),
     Row("ag2", {"agent": ()}, ("bare",)),
-    Row("agno", {"agent": (), "stored": (), "team": ()}, ("bare",)),
-    Row("claude_sdk", {"agent": ()}, variables={"PATH": COMMANDS}),
+    Row("agno", {"agent": ("edit",), "stored": ("edit",), "team": ("edit",)}, ("bare",)),
+    Row("claude_sdk", {"agent": ("edit",)}, variables={"PATH": COMMANDS}),
     Row("langchain", {"agent": ()}),
     Row(
         "langroid",

@@ -167,12 +167,49 @@ def test_a_tool_of_the_client_is_left_to_it_and_its_result_reaches_the_model(
     assert client.text == "result: the red one"
 
 
+SCHEMAS = {
+    "type": "object",
+    "properties": {
+        "note": {"type": ["string", "null"]},
+        "size": {"type": "integer", "enum": [1, 2]},
+        "any": {"enum": ["a", 1, None]},
+        "free": True,
+        "pair": {"type": "array", "items": [{"type": "string"}, {"type": ["string", "number"]}]},
+        "nested": {"type": "array", "items": {"type": ["object", "null"], "properties": {"n": {"enum": [1.5]}}}},
+    },
+}
+
+
+@case("client tool")
+def test_a_tool_of_the_client_may_have_any_json_schema(row: Row, agent: str, serve: Serve) -> None:
+    client = Conversation(serve(row), agent)
+    tools = [{**PICK, "parameters": SCHEMAS}]
+    client.post(client.body({"role": "user", "content": "use pick"}, tools=tools))
+    (call,) = client.of_type("TOOL_CALL_START")
+    assert client.end["outcome"] == {"type": "success", "pendingToolCallIds": [call["toolCallId"]]}
+
+
 @case("second turn")
 def test_the_second_turn_knows_the_first_until_the_thread_is_deleted(row: Row, agent: str, serve: Serve) -> None:
     client = Conversation(serve(row), agent).say("say hi")
     assert client.say("count").text == "2 messages"
     assert client.forget()["deleted"] is True
     assert client.say("count").text == "1 messages"
+
+
+@case("edit")
+@pytest.mark.parametrize("edited", ["say first", "count"])
+def test_a_message_that_is_sent_again_or_edited_is_answered_in_its_place(
+    row: Row, agent: str, edited: str, serve: Serve
+) -> None:
+    client = Conversation(serve(row), agent)
+    hello = {"id": str(uuid.uuid4()), "role": "user", "content": "say hi"}
+    client.post(client.body(hello))
+    before = [hello, {"id": client.of_type("TEXT_MESSAGE_START")[0]["messageId"], "role": "assistant", "content": "hi"}]
+    message = {"id": str(uuid.uuid4()), "role": "user"}
+    client.post(client.body(*before, {**message, "content": "say first"}))
+    client.post(client.body(*before, {**message, "content": edited}))
+    assert client.text == {"say first": "first", "count": "2 messages"}[edited], client.events
 
 
 @case("cancel")
@@ -235,9 +272,12 @@ def test_the_frameworks_own_approval_is_an_interrupt(row: Row, agent: str, serve
 
 FAILS_LATE = partial(test_a_failure_of_the_model_is_one_neutral_sentence, said="fail late")
 ASKS = partial(test_the_frameworks_own_approval_is_an_interrupt, approved=True)
+SENT_AGAIN = partial(test_a_message_that_is_sent_again_or_edited_is_answered_in_its_place, edited="say first")
 UNREPAIRED = [
     ("adk", "bare", test_usage_is_that_of_the_model, r"\[\] == \[\(3, 2\)\]"),
     ("adk", "bare", ASKS, "too many values"),
+    ("adk", "bare", SENT_AGAIN, "'' == 'first'"),
+    ("adk", "bare", test_a_tool_of_the_client_may_have_any_json_schema, "not enough values"),
     ("ag2", "bare", test_the_text_of_a_tools_exception_stays_in_the_log, "secret"),
     ("agno", "bare", test_usage_is_that_of_the_model, r"\[\] == \[\(3, 2\)\]"),
     ("agno", "bare", ASKS, "not enough values"),

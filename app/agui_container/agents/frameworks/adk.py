@@ -3,19 +3,23 @@
 Rules:
 
 - Sessions are in memory. The package drops a session that was not used for ``IDLE_SECONDS``. A thread whose session is
-  gone begins again from the client's earlier messages.
+  gone begins again from the client's earlier messages. So does a thread whose messages were edited or sent again: the
+  package answers messages that it knows with nothing.
 - A root agent without ``AGUIToolset`` gets one, because the package offers the client's tools only there.
 - The package's call ``adk_request_confirmation`` is left out: its interrupt is that of the call that waits.
+- Schemas of the client's tools are changed to Gemini's form, which has one type and choices of strings alone. The
+  package fails every run of a client with another schema.
 - The package leaves out the usage of models, and its task of a run goes on when nobody reads it. Sessions count the
   usage here, and a stream that is closed early cancels the task.
 """
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from typing import Any
 
 from ag_ui.core import (
+    AssistantMessage,
     BaseEvent,
     Interrupt,
     RunAgentInput,
@@ -30,9 +34,12 @@ from ag_ui_adk import ADKAgent, AGUIToolset
 from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.events import Event
 from google.adk.sessions import InMemorySessionService, Session
+from msgspec import Struct
 
 from agui_container.agents.frameworks.adapter import AdapterSource, call_question
+from agui_container.agents.frameworks.per_thread import PerThread
 from agui_container.ports import RunContext, current_run
+from agui_container.ports.agent import maybe_aclosing
 
 CONFIRMATION = "adk_request_confirmation"
 IDLE_SECONDS = 3600
@@ -43,7 +50,7 @@ NO_LIMIT = 1_000_000
 def wrap(source: BaseAgent | ADKAgent, _: str) -> AdapterSource:
     if isinstance(source, ADKAgent):
         return AdapterSource(partial(translate, source))
-    sessions = CountingSessions()
+    sessions, threads = CountingSessions(), PerThread(SentMessages)
     adapter = ADKAgent(
         adk_agent=with_client_tools(source),
         app_name=source.name,
@@ -56,10 +63,44 @@ def wrap(source: BaseAgent | ADKAgent, _: str) -> AdapterSource:
         emit_interrupt_outcome=True,
     )
 
-    async def forget(thread: str) -> None:
-        await sessions.delete_session(app_name=source.name, user_id=thread, session_id=thread)
+    async def delete(session: str) -> None:
+        await sessions.delete_session(app_name=source.name, user_id=session, session_id=session)
 
-    return AdapterSource(partial(translate, adapter), forget=forget)
+    async def answer(input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[BaseEvent, None]:
+        async with threads.acquire(input.thread_id) as sent:
+            if sent.is_edited_by(input):
+                await delete(sent.session_of(input.thread_id))
+                sent.edits += 1
+            sent.ids = ids_of(input)
+            in_session = input.model_copy(update={"thread_id": sent.session_of(input.thread_id)})
+            async with maybe_aclosing(translate(adapter, in_session, ctx)) as events:
+                async for event in events:
+                    yield event
+
+    async def forget(thread: str) -> None:
+        async with threads.acquire(thread) as sent:
+            await delete(sent.session_of(thread))
+        threads.drop(thread)
+
+    return AdapterSource(answer, forget=forget)
+
+
+class SentMessages(Struct):
+    """The messages of a thread that were sent last, and how often they were no continuation of those before."""
+
+    ids: Sequence[str] = ()
+    edits: int = 0
+
+    def is_edited_by(self, input: RunAgentInput) -> bool:
+        ids = ids_of(input)
+        return ids[: len(self.ids)] != self.ids or (ids == self.ids and not input.resume)
+
+    def session_of(self, thread: str) -> str:
+        return f"{thread}.{self.edits}" if self.edits else thread
+
+
+def ids_of(input: RunAgentInput) -> Sequence[str]:
+    return tuple(each.id for each in input.messages if not isinstance(each, AssistantMessage))
 
 
 class CountingSessions(InMemorySessionService):  # type: ignore[misc]  # ADK has an environment of its own
@@ -77,7 +118,7 @@ async def translate(adapter: ADKAgent, input: RunAgentInput, _: RunContext) -> A
     questions: dict[str, str] = {}
     execution = RunningExecution(adapter, input)
     try:
-        async for event in adapter.run(input):
+        async for event in adapter.run(with_gemini_schemas(input)):
             execution.find()
             match event:
                 case ToolCallStartEvent() if event.tool_call_name == CONFIRMATION:
@@ -123,3 +164,30 @@ def with_client_tools(agent: BaseAgent) -> BaseAgent:
     if not isinstance(agent, LlmAgent) or any(isinstance(tool, AGUIToolset) for tool in agent.tools):
         return agent
     return agent.clone(update={"tools": [*agent.tools, AGUIToolset()]})
+
+
+def with_gemini_schemas(input: RunAgentInput) -> RunAgentInput:
+    tools = [tool.model_copy(update={"parameters": gemini_schema(tool.parameters)}) for tool in input.tools or ()]
+    return input.model_copy(update={"tools": tools})
+
+
+def gemini_schema(schema: object) -> dict[str, object]:
+    """Return a JSON Schema with one type or ``anyOf``, choices of strings, and no boolean in place of a schema."""
+    if not isinstance(schema, dict):
+        return {}
+    found = dict(schema)
+    if isinstance(types := found.get("type"), list):
+        del found["type"]
+        others = [each for each in types if each != "null"]
+        found |= {"type": others[0]} if len(others) == 1 else {"anyOf": [{"type": each} for each in others or types]}
+        found |= {"nullable": True} if "null" in types else {}
+    choices = found.get("enum", [])
+    if not all(isinstance(choice, str) for choice in choices):
+        del found["enum"]
+        found["description"] = f"{found.get('description', '')} One of: {json.dumps(choices)}".strip()
+    if isinstance(properties := found.get("properties"), dict):
+        found["properties"] = {name: gemini_schema(each) for name, each in properties.items()}
+    if "items" in found:
+        items = found["items"]
+        found["items"] = {"anyOf": list(map(gemini_schema, items))} if isinstance(items, list) else gemini_schema(items)
+    return found | {name: list(map(gemini_schema, found[name])) for name in ("anyOf", "oneOf") if name in found}

@@ -60,7 +60,7 @@ ANSWER = {"type": "object", "properties": {"response": {"type": "string"}}, "req
 class WaitingWorkflow(Struct):
     """The state of a thread's workflow, if it waits for a person, and the id of its question.
 
-    ``memory`` is a part of the state that LlamaIndex (0.14) leaves out of its dictionary.
+    ``memory`` is a part of the state that LlamaIndex (0.14) leaves out of its dictionary with pydantic 2.14.
     """
 
     state: dict[str, object] | None = None

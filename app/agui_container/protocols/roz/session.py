@@ -1,6 +1,6 @@
 """One session of a roz client. Requests are received during a turn, and turns run one after the other.
 
-Rule: this module does I/O; ``client_messages``, ``client_tools`` and ``run_inputs`` translate, and each turn is a
+Rule: this module does I/O; ``client_messages`` and ``run_inputs`` translate, and each turn is a
 conversation. An invalid request is answered by an error and does not affect the rest of the session.
 """
 

@@ -27,7 +27,7 @@ LOCK = 0x61677569
 
 
 def upgrade(connection: Connection) -> None:
-    """Apply the missing steps. Raises ``StoreUnavailable`` if a later version has migrated the database."""
+    """Apply the missing steps. Raises ``StoreUnavailable`` if another version has made the database."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
     steps = ScriptDirectory(str(STEPS), version_locations=[str(STEPS)])
@@ -45,7 +45,7 @@ def missing_steps(context: MigrationContext, steps: ScriptDirectory) -> list[Scr
     """Return the steps that a database lacks, in order. Raises ``StoreUnavailable`` as ``upgrade``."""
     current = context.get_current_revision()
     if current is not None and current not in {step.revision for step in steps.walk_revisions()}:
-        raise StoreUnavailable(f"the database was made by a later version of this program: step {current} is not known")
+        raise StoreUnavailable(f"the database was made by another version of this program: step {current} is unknown")
     missing = [step for step in steps.iterate_revisions("head", current or "base") if step.revision != current]
     return missing[::-1]
 

@@ -1,6 +1,6 @@
 """The tables of the first release, which ``schema`` creates. Later steps change them."""
 
-revision = "0001"
+revision = "0001_tables"
 down_revision = None
 
 
