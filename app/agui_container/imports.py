@@ -55,7 +55,9 @@ def _module(name: str) -> object:
     except Exception as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is not None and (name == missing or name.startswith(f"{missing}.")):
-            raise BadReference(f"There is no module '{missing}' (wanted for '{name}').") from None
+            raise BadReference(
+                f"There is no module '{missing}', neither in the working folder nor installed."
+            ) from None
         raise BadReference(f"The module '{name}' cannot be imported: {type(error).__name__}: {error}") from error
 
 

@@ -70,8 +70,11 @@ async def test_an_agent_is_found(reference: str, said: str) -> None:
         ("agent", "'agent' is not of the form module:attribute, for example my_agent:agent."),
         (":agent", "':agent' is not of the form module:attribute, for example my_agent:agent."),
         ("agent:", "'agent:' is not of the form module:attribute, for example my_agent:agent."),
-        ("loaded_nowhere:agent", "There is no module 'loaded_nowhere' (wanted for 'loaded_nowhere')."),
-        ("loaded_nowhere.deep:agent", "There is no module 'loaded_nowhere' (wanted for 'loaded_nowhere.deep')."),
+        ("loaded_nowhere:agent", "There is no module 'loaded_nowhere', neither in the working folder nor installed."),
+        (
+            "loaded_nowhere.deep:agent",
+            "There is no module 'loaded_nowhere', neither in the working folder nor installed.",
+        ),
         ("loaded_agent:other", "The module 'loaded_agent' has no 'other'."),
         ("loaded_agent:box.other", "The module 'loaded_agent' has no 'box.other'."),
         ("loaded_broken:agent", "The module 'loaded_broken' cannot be imported: ZeroDivisionError: division by zero"),

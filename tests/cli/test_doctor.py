@@ -73,7 +73,7 @@ def test_a_fault_is_shown_with_what_to_do(monkeypatch: pytest.MonkeyPatch, capsy
 @pytest.mark.parametrize(
     ("setting", "value", "detail"),
     [
-        ("AGENT", "nowhere:agent", "There is no module 'nowhere' (wanted for 'nowhere')."),
+        ("AGENT", "nowhere:agent", "There is no module 'nowhere', neither in the working folder nor installed."),
         ("AGENT", "broken:agent", "The module 'broken' cannot be imported: ZeroDivisionError: division by zero"),
         ("AGENT", "lacking:agent", "The module 'lacking' cannot be imported: ModuleNotFoundError: No module named"),
         ("TOOLS", "json:dumps", "AGUI_TOOLS: 'json:dumps' is"),

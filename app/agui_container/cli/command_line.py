@@ -29,10 +29,10 @@ SUMMARIES = {
     "chat": "Talk to an agent in the terminal.",
     "invoke": "Send one message to an agent, for scripts.",
     "threads": "List, show, export, rename and delete threads.",
-    "platform": "Run or check a container behind a local AgentCore.",
-    "deploy": "Deploy an agent to Amazon Bedrock AgentCore.",
     "runs": "List and cancel runs.",
     "feedback": "List feedback.",
+    "deploy": "Deploy an agent to Amazon Bedrock AgentCore.",
+    "platform": "Run or check a container behind a local AgentCore.",
 }
 """Commands in the order of ``agui --help``."""
 

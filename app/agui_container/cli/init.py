@@ -81,7 +81,13 @@ CREWAI_REFUSED = (
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--framework", type=click.Choice([*FRAMEWORKS, CREWAI]), default="plain", show_default=True)
+@click.option(
+    "--framework",
+    type=click.Choice([*FRAMEWORKS, CREWAI]),
+    default="plain",
+    show_default=True,
+    help="The framework of the agent; plain is the built-in assistant.",
+)
 def init(folder: Path, framework: str) -> None:
     """Make a project in FOLDER: an agent, a tool that asks for approval, a test, settings and a Dockerfile."""
     if framework == CREWAI:

@@ -72,7 +72,7 @@ def container_options(command: Callable[..., int]) -> Callable[..., int]:
             callback=parse_environment,
             help="A variable of the container.",
         ),
-        click.option("--path", default="/invocations", show_default=True, help="protocolConfiguration.path"),
+        click.option("--path", default="/invocations", show_default=True, help="Path of the container for runs."),
     )
     for option in reversed(options):
         command = option(command)
@@ -91,8 +91,22 @@ def container_options(command: Callable[..., int]) -> Callable[..., int]:
     help="Who may call. Tokens (jwt) are verified by the settings auth_….",
 )
 @click.option("--allow-header", multiple=True, metavar="NAME", help="A header of requestHeaderAllowlist.")
-@click.option("--idle-timeout", type=float, default=LIMITS.idle_seconds, show_default=True, metavar="SECONDS")
-@click.option("--max-lifetime", type=float, default=LIMITS.lifetime_seconds, show_default=True, metavar="SECONDS")
+@click.option(
+    "--idle-timeout",
+    type=float,
+    default=LIMITS.idle_seconds,
+    show_default=True,
+    metavar="SECONDS",
+    help="When a session without requests ends.",
+)
+@click.option(
+    "--max-lifetime",
+    type=float,
+    default=LIMITS.lifetime_seconds,
+    show_default=True,
+    metavar="SECONDS",
+    help="When any session ends.",
+)
 @click.option("--no-freeze", is_flag=True, help="Leave idle containers running.")
 def platform(
     agent: str | None,
@@ -135,7 +149,10 @@ def platform(
 
 @click.command()
 @container_options
-@click.option("--prompt", help="The message of each run, best one that takes a second.  [default: hello]")
+@click.option(
+    "--prompt",
+    help="The message of each run, best one that takes a second.  [default: hello; wait 1 for the offline model]",
+)
 def check(
     agent: str | None,
     command: str | None,

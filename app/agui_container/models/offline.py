@@ -166,7 +166,10 @@ def _calls(match: re.Match[str], _: Tools) -> Plan:
 
 
 class Rule(Struct, frozen=True):
-    """A command. If the whole message matches ``pattern``, ``plan`` makes the steps. ``HELP`` lists ``example``."""
+    """A command. If the whole message matches ``pattern``, ``plan`` makes the steps. ``HELP`` lists ``example``.
+
+    A message of the server, such as that about pending goals, has no example.
+    """
 
     example: str
     pattern: re.Pattern[str]
@@ -186,12 +189,12 @@ RULES = (
     Rule("calculate 2*(3+4)", _pattern(r"calculate\s+(.+)"), _calculate),
     Rule('call calculate {"expression": "6*7"}', CALL, _calls),
     Rule("delegate calculate 6*7", _pattern(r"delegate\s+(.+)"), _delegate),
-    Rule("achieve the goals: achieve_x", _pattern(r"achieve\s+the\s+goals:\s*([^\s.,][^.]*)(?:\..*)?"), _achieve),
+    Rule("", _pattern(r"achieve\s+the\s+goals:\s*([^\s.,][^.]*)(?:\..*)?"), _achieve),
     Rule("wait 2", _pattern(r"wait\s+(\d+(?:\.\d+)?)\s*s?"), _wait),
     Rule("fail", _pattern(r"fail\s*[.!]?"), _fail),
 )
 HELP = "I am the offline model: I follow simple commands and need no network. Try: " + ", ".join(
-    f"`{rule.example}`" for rule in RULES
+    f"`{rule.example}`" for rule in RULES if rule.example
 )
 
 

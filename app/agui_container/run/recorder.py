@@ -160,7 +160,7 @@ async def reason_of_loss(cluster: Cluster, key: RunKey) -> AppError:
     try:
         return thread_deleted() if await cluster.store.run(key) is None else LEASE_TAKEN
     except Exception:
-        logger.exception("store read failed %s", format_fields({"run": key.run_id}))
+        logger.exception("store unavailable %s", format_fields({"run": key.run_id}))
         return LEASE_TAKEN
 
 

@@ -66,6 +66,15 @@ def test_a_folder_without_a_dockerfile_is_refused(
     assert account.calls == []
 
 
+def test_a_deployment_without_a_region_says_how_to_name_one(
+    project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    assert main(["deploy", "--plan"]) == 2
+    assert "there is no region. Set AWS_REGION, or name one by --region" in capsys.readouterr().err
+    assert account.calls == []
+
+
 @pytest.mark.parametrize("form", ["--dry-run", "--emit"])
 @pytest.mark.parametrize("option", ["--push", "--destroy", "--rollback 1"])
 def test_a_dry_run_and_a_template_are_of_a_first_deployment_only(

@@ -30,8 +30,14 @@ class DeployRefused(Exception):
 
 
 def open_session(region: str) -> Session:
-    """Return boto3's session in a region, or in that of the environment or the profile."""
-    return Session(region_name=region or os.environ.get("AWS_REGION"))  # which boto3 does not read
+    """Return boto3's session in a region, or in that of the environment or the profile.
+
+    Raises ``DeployRefused`` if there is none.
+    """
+    session = Session(region_name=region or os.environ.get("AWS_REGION"))  # which boto3 does not read
+    if session.region_name is None:
+        raise DeployRefused("there is no region. Set AWS_REGION, or name one by --region or in [deploy].")
+    return session
 
 
 class Stack:
