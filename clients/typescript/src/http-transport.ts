@@ -27,6 +27,8 @@ import {
   type Transport,
 } from "./transport.js";
 
+const EVENT_STREAM = "text/event-stream";
+
 export interface HttpTransportOptions {
   url: Provided<string | URL>;
   headers: () => Record<string, string>;
@@ -86,7 +88,8 @@ export class HttpTransport implements Transport {
   /** Send a request. Its answer is a stream of events, or a refusal. */
   private async post(request: PreparedRequest, signal?: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     const response = await this.answer(request, signal);
-    if (!response.ok) throw await requestError(response, this.options.silenceTimeoutMs);
+    const type = response.headers.get("Content-Type") ?? EVENT_STREAM;
+    if (!response.ok || !type.includes(EVENT_STREAM)) throw await requestError(response, this.options.silenceTimeoutMs);
     if (!response.body) throw new ConnectionDropped("The response has no body.");
     return response.body;
   }
@@ -114,7 +117,7 @@ export class HttpTransport implements Transport {
       ...this.options.headers(),
       ...callerHeaders(await provide(token), sessionId),
       "Content-Type": "application/json",
-      Accept: "text/event-stream",
+      Accept: EVENT_STREAM,
     };
   }
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer } from "node:http";
 import { after, before, describe, it } from "node:test";
 import { RunRefusedError } from "../src/index.js";
 import { eventsOf, httpAgent, inputOf, textOf } from "./agents.js";
 import { withRelay } from "./fixtures.js";
+import { listen } from "./scripted.js";
 import { type Server, startServer } from "./server.js";
 
 /** The value of that header. */
@@ -82,20 +82,20 @@ describe("requests of a ResumableHttpAgent", () => {
       }));
   }
 
-  it("are sent again when a gateway has no server just now, and fail when it forbids them", async () => {
-    const statuses = [502, 503, 403];
-    const gateway = createServer((_, response) => response.writeHead(statuses.shift() ?? 500).end("<html>"));
-    gateway.listen(0, "127.0.0.1");
-    await once(gateway, "listening");
-    const address = gateway.address();
-    assert.ok(address && typeof address === "object");
-    const agent = httpAgent({ http: `http://127.0.0.1:${address.port}/invocations` });
-    await assert.rejects(eventsOf(agent, inputOf("hello")), (error) => {
-      assert.ok(error instanceof RunRefusedError);
-      assert.equal(error.code, "HTTP_403");
-      return true;
+  for (const last of [403, 200]) {
+    it(`are sent again when a gateway has no server just now, and fail for its page with status ${last}`, async () => {
+      const statuses = [502, 503, last];
+      const page = { "Content-Type": "text/html" };
+      const gateway = createServer((_, response) => response.writeHead(statuses.shift() ?? 500, page).end("<html>"));
+      const port = await listen(gateway);
+      const agent = httpAgent({ http: `http://127.0.0.1:${port}/invocations` });
+      await assert.rejects(eventsOf(agent, inputOf("hello")), (error) => {
+        assert.ok(error instanceof RunRefusedError);
+        assert.equal(error.code, `HTTP_${last}`);
+        return true;
+      });
+      assert.deepEqual(statuses, []);
+      gateway.close();
     });
-    assert.deepEqual(statuses, []);
-    gateway.close();
-  });
+  }
 });

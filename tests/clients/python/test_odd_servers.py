@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.wire, pytest.mark.processes]
 
 Json = dict[str, object]
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+PAGE = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n"
 REFUSED = b"HTTP/1.1 422 Unprocessable\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"
 TEXT: list[Json] = [
     {"type": "TEXT_MESSAGE_START", "messageId": "m"},
@@ -24,7 +25,7 @@ FAST = Retry(initial_delay=0.01, give_up_after=30)
 
 
 @asynccontextmanager
-async def answering(body: Callable[[Json], bytes]) -> AsyncIterator[tuple[str, list[Json]]]:
+async def answering(body: Callable[[Json], bytes], answer: bytes = HEAD) -> AsyncIterator[tuple[str, list[Json]]]:
     inputs: list[Json] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -35,12 +36,20 @@ async def answering(body: Callable[[Json], bytes]) -> AsyncIterator[tuple[str, l
             writer.write(REFUSED)
         else:
             inputs.append(asked)
-            writer.write(HEAD + body(asked))
+            writer.write(answer + body(asked))
         await writer.drain()
         writer.close()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as listener:
         yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/agent", inputs
+
+
+async def test_a_page_in_place_of_a_stream_is_a_refusal_and_not_asked_for_again() -> None:
+    async with answering(lambda _: b"<h1>Sign in</h1>", PAGE) as (url, inputs), Session(url, retry=FAST) as session:
+        with pytest.raises(RunRefusedError, match="status 200: <h1>Sign in</h1>") as refused:
+            await session.send_text("hi").run()
+    assert refused.value.code == "HTTP_200"
+    assert len(inputs) == 1
 
 
 def run_of(asked: Json, events: list[Json]) -> list[Json]:

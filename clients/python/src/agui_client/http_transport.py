@@ -87,7 +87,7 @@ class HttpTransport:
         async with aclosing(
             await self._arrived(self._client.send(request, auth=address.sigv4, stream=True))
         ) as response:
-            if not response.is_success:
+            if not (response.is_success and EVENT_STREAM in response.headers.get("Content-Type", "")):
                 raise refused_response(response.status_code, await self._body(response))
             yield response
 
@@ -104,7 +104,7 @@ class HttpTransport:
                 return await part
         except TimeoutError as error:
             raise ConnectionDropped(f"The server was silent for {self._silence:g} s.") from error
-        except httpx.TransportError as error:  # also for another type of content
+        except httpx.TransportError as error:
             cause = str(error) or type(error).__name__
             raise ConnectionDropped(f"The request failed: {cause}", was_sent=not isinstance(error, NOT_SENT)) from error
 
