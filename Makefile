@@ -36,8 +36,8 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: $(VENV)/.run $(VENV)/.package ## Serve on port 8080; AGUI_* variables and PYTHONPATH are passed on
-	@exec $(BIN)/agui serve
+run: $(VENV)/.run ## Serve on port 8080; AGUI_* variables and PYTHONPATH are passed on
+	@PYTHONPATH="$(CURDIR)/app:$(CURDIR)/$(PY)/src$${PYTHONPATH:+:$$PYTHONPATH}" exec $(BIN)/python -m agui_container serve
 
 .PHONY: issuer
 issuer: $(VENV)/.run ## Serve a token issuer on port 9000, to try AGUI_AUTH=jwt
@@ -191,12 +191,6 @@ $(VENV)/.all: locks/requirements-all.lock | $(BIN)/python
 	@echo "Installing $< into $(VENV)"
 	@$(PIP) install --no-compile -r $<
 	@touch $@ $(VENV)/.test $(VENV)/.run
-
-# Editable installation of this checkout, with the command `agui`, and of the Python client. Only `make run` needs it:
-# tests and bench run the modules of the checkout, and tests/packaging installs the wheel with each of its extras.
-$(VENV)/.package: pyproject.toml $(PY)/pyproject.toml | $(BIN)/python
-	@$(PIP) install --no-deps --editable . --editable $(PY)
-	@touch $@
 
 PURELIB := import sysconfig; print(sysconfig.get_path("purelib"))
 
