@@ -30,9 +30,8 @@ from ag_ui.core import (
 )
 from msgspec import Struct, field
 
-from agui_container.protocol.strict_json import parse_finite_json
-from agui_container.protocols.conversation.events import part_text, text_of
-from agui_container.protocols.roboto.goals import DeclaredGoal, arguments_of, request_for
+from agui_container.protocol.strict_json import parse_finite_json, parse_object
+from agui_container.protocols.roboto.goals import DeclaredGoal, request_for
 from agui_container.protocols.roboto.requests import (
     CANCELLED,
     JSON,
@@ -44,6 +43,7 @@ from agui_container.protocols.roboto.requests import (
     StartRequest,
     TurnFailure,
 )
+from agui_core.content import part_text, text_of
 from agui_core.transcript import DURATION, has_failed
 from agui_core.turns import answered_ids
 
@@ -241,7 +241,7 @@ def _tool_use_block(call: ToolCall, *, of_client: bool) -> JSON:
         "content_type": "tool_use",
         "tool_name": call.function.name,
         "tool_use_id": call.id,
-        "input": arguments_of(call),
+        "input": parse_object(call.function.arguments),
         "raw_request": None,
         "answered_by_server": not of_client,
     }

@@ -24,7 +24,7 @@ from starlette.routing import BaseRoute, Route
 from agui_container.engine.engine import Engine
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadRecord, ThreadStatus
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, validation_error
 from agui_container.protocol.parser import parse_command
 from agui_container.protocols.conversation.following import is_users
 from agui_container.protocols.roboto import requests
@@ -47,7 +47,7 @@ from agui_container.protocols.roboto.messages import (
     results_input,
     start_input,
 )
-from agui_container.protocols.roboto.requests import FACTS, GOAL, Facts, fact_notes, read, validation_error
+from agui_container.protocols.roboto.requests import FACTS, GOAL, Facts, fact_notes, read
 from agui_container.protocols.roboto.turns import BUSY, Turns
 from agui_container.protocols.roboto.views import SessionView, digest, ids
 from agui_container.threads import offload, offload_if_large
