@@ -137,13 +137,10 @@ class Sessions:
         }
         waiting = await threads.waiting(caller, thread.key.thread_id)
         last = await threads.messages_since(caller, thread.key.thread_id, is_users) if waiting else ()
-        run = replace(
-            self._new_run(thread.key.thread_id, replace(facts, **changed), message.goals),
-            waiting=[interrupt.id for interrupt in waiting],
-            denied=[call.id for call in unanswered_in_last_turn(last)],
-        )
+        run = self._new_run(thread.key.thread_id, replace(facts, **changed), message.goals)
         notes = [*fact_notes(changed), *(goal.note for goal in (*conclude(goals, run.now), *run.goals))]
-        await self._turns.begin(caller, message_input(run, message), size, notes)
+        run_input = message_input(run, message, waiting, unanswered_in_last_turn(last))
+        await self._turns.begin(caller, run_input, size, notes)
         return NO_DATA
 
     async def add_tool_results(self, request: Request) -> bytes:
