@@ -7,6 +7,7 @@ conversation. An invalid request is answered by an error and does not affect the
 import asyncio
 import logging
 import time
+from typing import NamedTuple
 
 from agui_container.engine.engine import Engine
 from agui_container.log_values import format_fields
@@ -38,7 +39,6 @@ from agui_container.threads import offload_if_large
 from agui_core.commands import FeedbackSentiment, ThreadsFeedback
 
 SessionCall = Call[pb.SessionRequest, pb.SessionResponse]
-RozConversation = ConversationLoop[RozTurn, pb.SessionRequest, pb.SessionResponse]
 
 THREAD_METADATA = "agui-thread-id"
 """Metadata key of the call for the thread to continue. Without it, a session begins a new thread."""
@@ -47,13 +47,20 @@ REACT, OODA = "react", "ooda_re_act"
 """Modes that roz's page names. Agents that register no modes answer both in the same way."""
 MAX_WAITING = 16
 """Messages that may wait for their turn."""
-
-IGNORED = ("webrtc_answer", "ice_candidate", "camera_request")
+BUSY = "Another message of this session is being answered."
 
 POSITIVE = frozenset({"positive", "thumbs_up", "up", "good", "like", "+1", "1"})
 NEGATIVE = frozenset({"negative", "thumbs_down", "down", "bad", "dislike", "-1"})
 
 logger = logging.getLogger(__name__)
+
+
+class Turn(NamedTuple):
+    """The turn that is being answered."""
+
+    loop: ConversationLoop[RozTurn, pb.SessionRequest, pb.SessionResponse]
+    translator: RozTranslator
+    cause: QueuedMessage | OpenCallAnswer
 
 
 class Session:
@@ -74,12 +81,10 @@ class Session:
         """Ids of refused messages whose turns are not completed yet."""
         self._changed = asyncio.Event()
         self._turns = 0
-        self._turn: tuple[RozConversation, RozTranslator] | None = None
+        self._turn: Turn | None = None
         self._is_over = self._is_half_closed = False
         self._cancels_next = False
         """True if the client has cancelled a turn that has not begun."""
-        self._message: QueuedMessage | OpenCallAnswer | None = None
-        """Message or answer that a turn is for."""
 
     @property
     def thread(self) -> ThreadKey:
@@ -113,7 +118,7 @@ class Session:
         self._is_half_closed = True
         self._changed.set()
         if self._turn is not None:
-            self._turn[0].half_close(cancels=False)
+            self._turn.loop.half_close(cancels=False)
 
     async def _keep_alive(self) -> None:
         loop = asyncio.get_running_loop()
@@ -126,7 +131,7 @@ class Session:
 
     def _keepalive(self) -> pb.Keepalive:
         """Return the tokens of the context, or else of the session so far, and the size of the context if known."""
-        turn = None if self._turn is None else self._turn[1]
+        turn = None if self._turn is None else self._turn.translator
         used, size = turn.context if turn is not None and turn.context else self._context
         usages = [self._usage] if turn is None else [self._usage, turn.usage]
         requested = self._start.context_tokens if self._start else 0
@@ -145,9 +150,7 @@ class Session:
                     return
                 self._changed.clear()
                 await self._changed.wait()
-            self._message = self._waiting.pop(0)
-            await self._answer_one(self._message)
-            self._message = None
+            await self._answer_one(self._waiting.pop(0))
             await self._complete_refused()
 
     async def _answer_one(self, message: QueuedMessage | OpenCallAnswer) -> None:
@@ -155,7 +158,7 @@ class Session:
         self._turns += 1
         translator = self._translator(message.message_id, request.tools)
         turn = ConversationLoop(self._service, self._call, translator)
-        self._turn = turn, translator
+        self._turn = Turn(turn, translator, message)
         if self._is_half_closed:
             turn.half_close(cancels=False)
         try:
@@ -172,7 +175,10 @@ class Session:
             self._turn = None
         if turn.is_admitted and self._start is not None:
             self._start = self._start.without_history()
-        self._note_turn(message.message_id, translator)
+        if translator.last_message_id:
+            self._answers[message.message_id] = translator.last_message_id
+        add(self._usage, translator.usage)
+        self._context = translator.context or self._context
 
     def _request_for(self, message: QueuedMessage | OpenCallAnswer) -> RozTurn:
         assert self._start is not None  # noqa: S101 - messages wait only in a session that has begun
@@ -181,20 +187,8 @@ class Session:
     def _translator(self, message_id: str, tools: ToolsByName) -> RozTranslator:
         return RozTranslator(self._wire, message_id, tools, self._options.permissions, time.time)
 
-    def _note_turn(self, message_id: str, translator: RozTranslator) -> None:
-        if translator.last_message_id:
-            self._answers[message_id] = translator.last_message_id
-        add(self._usage, translator.usage)
-        self._context = translator.context or self._context
-
-    async def _refuse_message(self, message_id: str, error: AppError) -> None:
-        """Refuse a message. Its turn is completed after the one that is being answered, so that no client hangs."""
-        self._refused.append(message_id)
-        await self._call.send(self._wire.message_refused(message_id, error))
-        if self._turn is None and not self._waiting:
-            await self._complete_refused()
-
     async def _complete_refused(self) -> None:
+        """Complete the turns of refused messages, after the one that is being answered, so that no client hangs."""
         refused, self._refused = self._refused, []
         for message_id in refused:
             await self._call.send(self._wire.refused_turn_finished(message_id))
@@ -204,9 +198,7 @@ class Session:
         modes: dict[str, str] = {REACT: REACT, **({name: name for name in registered} or {OODA: REACT})}
         if not mode or mode in modes:
             return modes.get(mode, mode)
-        raise validation_error(
-            f"ai_mode: '{mode[:64]}' is not a mode of this agent; known are {', '.join(modes)}.",
-        )
+        raise validation_error(f"ai_mode: '{mode[:64]}' is not a mode of this agent; known are {', '.join(modes)}.")
 
     # --- incoming messages ---
 
@@ -218,21 +210,16 @@ class Session:
             except AppError as error:
                 await self._call.send(self._wire.session_rejected(error))
 
-    async def _handle(self, request: pb.SessionRequest, size: int) -> None:
-        kind = request.WhichOneof("request")
-        if kind == "ping":
-            await self._call.send([pb.SessionResponse(pong=pb.Pong())])
-        elif kind == "start":
-            await self._begin_session(request.start, size)
-        elif kind is None or kind in IGNORED:
-            logger.info("roz request ignored %s", format_fields({"kind": kind}))
-        elif self._start is None:
-            raise validation_error(f"{kind}: the session has not begun; send start first.")
-        else:
-            await self._handle_in_session(kind, request, size)
-
-    async def _handle_in_session(self, kind: str, request: pb.SessionRequest, size: int) -> None:
-        match kind:
+    async def _handle(self, request: pb.SessionRequest, size: int) -> None:  # noqa: C901 - a case for each kind
+        match kind := request.WhichOneof("request"):
+            case "ping":
+                await self._call.send([pb.SessionResponse(pong=pb.Pong())])
+            case "start":
+                await self._begin_session(request.start, size)
+            case None | "webrtc_answer" | "ice_candidate" | "camera_request":
+                logger.info("roz request ignored %s", format_fields({"kind": kind}))
+            case _ if self._start is None:
+                raise validation_error(f"{kind}: the session has not begun; send start first.")
             case "user_message":
                 await self._take_message(request.user_message, size)
             case "tool_result" | "permission_decision" | "cancel_turn":
@@ -241,8 +228,8 @@ class Session:
                 registered = request.register_tools
                 new = await offload_if_large(size, tools_by_name, registered.tools, registered.source)
                 self._tools.register(registered.source, new, registered.system_context)
-                if self._turn is not None and self._message is not None:
-                    self._turn[0].offer(self._request_for(self._message))
+                if self._turn is not None:
+                    self._turn.loop.offer(self._request_for(self._turn.cause))
             case "feedback":
                 await self._store_feedback(request.feedback)
             case "cancel_session":
@@ -252,14 +239,14 @@ class Session:
         for answer in answers_of(request):
             if isinstance(answer, Cancellation):
                 await self._cancel_turn()
-            elif self._turn is not None and isinstance(self._message, QueuedMessage):
-                await self._turn[0].take([answer])
+            elif self._turn is not None and isinstance(self._turn.cause, QueuedMessage):
+                await self._turn.loop.take([answer])
             else:
                 await self._answer_open_call(kind, answer, size)
 
     async def _cancel_turn(self) -> None:
         if self._turn is not None:
-            await self._turn[0].cancel()
+            await self._turn.loop.cancel()
         else:
             self._cancels_next = bool(self._waiting)
 
@@ -270,9 +257,8 @@ class Session:
         if call is None or not answers_call(answer, call):
             raise validation_error(f"{kind}: no call waits for it.")
         if len(self._waiting) >= MAX_WAITING:
-            raise AppError(ErrorCode.THREAD_BUSY, "Another message of this session is being answered.")
-        self._waiting.append(OpenCallAnswer(self._service.new_id(), call, answer, size))
-        self._changed.set()
+            raise AppError(ErrorCode.THREAD_BUSY, BUSY)
+        self._wait_for_turn(OpenCallAnswer(self._service.new_id(), call, answer, size))
 
     async def _begin_session(self, start: pb.StartSession, size: int) -> None:
         self._check_start(start)
@@ -324,25 +310,32 @@ class Session:
         try:
             await self._queue_message(message, size, message_id)
         except AppError as error:
-            await self._refuse_message(message_id, error)
+            self._refused.append(message_id)
+            await self._call.send(self._wire.message_refused(message_id, error))
+            if self._turn is None and not self._waiting:
+                await self._complete_refused()
 
     async def _queue_message(self, message: pb.UserMessage, size: int, message_id: str) -> None:
         """``AGUI_ON_BUSY`` decides about a message during a turn."""
         is_full = self._options.on_busy == "reject" or len(self._waiting) >= MAX_WAITING
         if is_full and (self._turn is not None or self._waiting):
-            raise AppError(ErrorCode.THREAD_BUSY, "Another message of this session is being answered.")
+            raise AppError(ErrorCode.THREAD_BUSY, BUSY)
         message.ai_mode = self._agent_mode(message.ai_mode)
         queued = await offload_if_large(size, read_message, message, size, message_id, self._service.new_id())
-        if isinstance(self._message, QueuedMessage) and self._turn is not None and self._options.on_busy == "interrupt":
-            await self._turn[0].cancel()
-        self._waiting.append(queued)
+        turn = self._turn
+        if self._options.on_busy == "interrupt" and turn is not None and isinstance(turn.cause, QueuedMessage):
+            await turn.loop.cancel()
+        self._wait_for_turn(queued)
+
+    def _wait_for_turn(self, cause: QueuedMessage | OpenCallAnswer) -> None:
+        self._waiting.append(cause)
         self._changed.set()
 
     async def _cancel_session(self) -> None:
         self._is_over = True
         self._waiting.clear()
         if self._turn is not None:
-            await self._turn[0].cancel()
+            await self._turn.loop.cancel()
 
     async def _store_feedback(self, feedback: pb.MessageFeedback) -> None:
         rating = feedback.rating.strip().lower()

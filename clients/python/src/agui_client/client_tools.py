@@ -139,11 +139,7 @@ def client_tool(
 
 
 class ClientTools:
-    """The client tools of a session, by name.
-
-    Args:
-        timeout: seconds of a call whose tool has no limit of its own. None means no limit.
-    """
+    """The client tools of a session. ``timeout`` is that of a call whose tool has no limit of its own."""
 
     def __init__(self, tools: Iterable[ClientTool | Tool], timeout: float | None) -> None:
         self._timeout = timeout

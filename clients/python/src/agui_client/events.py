@@ -64,11 +64,7 @@ def parse_frame(data: str) -> dict[str, object]:
 
 
 def parse_event(frame: Mapping[str, object]) -> BaseEvent:
-    """Return the event of a frame.
-
-    Raises:
-        AgentClientError: the frame has a known type and breaks its model.
-    """
+    """Return the event of a frame. Raises ``AgentClientError`` for a known type that breaks its model."""
     if frame.get("type") not in KNOWN:
         return RawEvent(type=EventType.RAW, event=frame)
     try:

@@ -66,11 +66,8 @@ class RunReader:
     async def events(self) -> AsyncGenerator[BaseEvent, None]:
         """Yield the events that have not been delivered yet.
 
-        Raises:
-            RunRefusedError: the server refuses the run.
-            ConnectionLostError: no connection for too long, or none that can continue the run.
-            CancelTimeoutError: a cancelled run did not end in time.
-            AgentClientError: the server sent something that is no event.
+        Raises ``RunRefusedError``, ``ConnectionLostError``, ``CancelTimeoutError`` if a cancelled run did not end in
+        time, and ``AgentClientError`` for something that is no event.
         """
         if self._was_sent and not self.has_ended:
             await self._check_can_continue(ConnectionDropped("The reading was stopped."))
@@ -170,8 +167,7 @@ class RunReader:
     async def cancel(self) -> None:
         """Cancel the run at the server, and end the reading of a run that the server cannot cancel.
 
-        Raises:
-            CancelTimeoutError: the server did not confirm it in time.
+        Raises ``CancelTimeoutError`` if the server did not confirm it in time.
         """
         if self.has_ended or self._cancelled.is_set():
             return

@@ -11,13 +11,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Self, Unpack
 from uuid import uuid4
 
-from ag_ui.core import (
-    AgentCapabilities,
-    BaseEvent,
-    Message,
-    SystemMessage,
-    ToolCallEndEvent,
-)
+from ag_ui.core import AgentCapabilities, BaseEvent, Message, SystemMessage, ToolCallEndEvent
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
@@ -95,14 +89,9 @@ class Session(SessionState):
         system_prompt: str | None = None,
         **options: Unpack[SessionOptions],
     ) -> Self:
-        """Make a session whose first turn is the agent's.
+        """Make a session whose first turn is the agent's. ``message`` is a text, a message or several.
 
-        Args:
-            message: a text, a message or several.
-            url: as in ``Session``.
-            thread_id: as in ``Session``.
-            system_prompt: instructions for the agent. AGUI Container drops them unless its operator trusts callers.
-            options: see ``SessionOptions``.
+        ``system_prompt`` has instructions for the agent. AGUI Container drops them unless its operator trusts callers.
         """
         session = cls(url, thread_id=thread_id, **options)
         if system_prompt is not None:
@@ -116,11 +105,7 @@ class Session(SessionState):
     ) -> Self:
         """Return the session of an existing thread.
 
-        Args:
-            thread_id: of the conversation.
-            url: as in ``Session``.
-            load_messages: False asks the server for nothing, so that the session has no messages.
-            options: see ``SessionOptions``.
+        With ``load_messages=False`` the server is asked for nothing, and the session has no messages.
 
         Raises:
             RunRefusedError: there is no such thread.
@@ -197,12 +182,7 @@ class Session(SessionState):
     ) -> AsyncGenerator[BaseEvent, None]:
         """Yield the events of the agent's turn up to the end of its run. Client tools are left to you.
 
-        Args:
-            timeout: seconds up to the end of the run.
-
-        Raises:
-            TimeoutError: ``timeout`` is over. It is a ``ConnectionLostError`` if there is no connection then.
-            RuntimeError: the session is being read already.
+        Raises as ``run``, where ``timeout`` is for this one run, and ``RuntimeError`` if the session is read already.
         """
         deadline = _deadline(timeout)
         await self._acquire()
@@ -241,9 +221,7 @@ class Session(SessionState):
         """Cancel the agent's turn at the server. Nothing happens if it has ended.
 
         The run then ends for its reader. If nobody reads it, the next ``run()`` does.
-
-        Raises:
-            CancelTimeoutError: the server did not confirm it in time.
+        Raises ``CancelTimeoutError`` if the server did not confirm it in time.
         """
         self._draft.is_due = False
         if self._calls is not None:

@@ -159,14 +159,9 @@ class SessionState:
     # --- the next run -------------------------------------------------------------------------------------------------
 
     def send(self, message: str | Message | Sequence[Message] | None = None, **options: Unpack[TurnOptions]) -> Self:
-        """Give the turn to the agent. The next ``run()`` or ``events()`` sends it.
+        """Give the turn to the agent, with a text, a message or several. The next ``run()`` or ``events()`` sends it.
 
-        Args:
-            message: a text, a message or several.
-            options: see ``TurnOptions``.
-
-        Raises:
-            RuntimeError: the turn of the agent has not ended.
+        Raises ``RuntimeError`` if the turn of the agent has not ended.
         """
         if self.status is SessionStatus.AGENT_TURN:
             raise RuntimeError("It is the agent's turn: call run(), which also reads the end of a cancelled run.")
@@ -183,19 +178,13 @@ class SessionState:
         return self
 
     def send_text(self, text: str, *, files: Iterable[File] = (), **options: Unpack[TurnOptions]) -> Self:
-        """Send a text, with files by path or as bytes. Everything else is as in ``send``.
-
-        Raises:
-            OSError: a file cannot be read.
-            ValueError: the type of a file is not known.
-        """
+        """Send a text, with files by path or as bytes, as ``send`` does. Raises as ``attachment``, too."""
         return self.send(user_message(text, files), **options)
 
     def answer(self, interrupt_id: str, payload: object) -> Self:
         """Answer an interrupt: an approval by a ``Decision`` or a bool, any other by a value that its schema allows.
 
-        Raises:
-            ValueError: no such interrupt waits.
+        Raises ``ValueError`` if no such interrupt waits.
         """
         if isinstance(payload, bool):
             payload = Decision(payload)
