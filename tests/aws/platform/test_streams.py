@@ -83,7 +83,7 @@ def test_a_stream_that_breaks_a_rule_is_found(pieces: tuple[bytes, ...], broken:
 def test_what_the_official_client_cannot_read_is_a_verdict_with_its_line(text: bytes, shown: str) -> None:
     for pieces in ((STARTED, text, FINISHED), (STARTED, FINISHED, text)):
         findings = found(*pieces)
-        assert {*findings.broken()} == {"invocations.stream"}
+        assert {*findings.broken} == {"invocations.stream"}
         assert shown in findings["invocations.stream"].detail
 
 
@@ -91,7 +91,7 @@ def test_lines_that_end_in_cr_lf_are_named_and_their_events_are_judged_all_the_s
     whole = (STARTED + FINISHED).replace(b"\n", b"\r\n")
     for size in (1, 7, len(whole)):
         findings = found(*(whole[at : at + size] for at in range(0, len(whole), size)))
-        assert {*findings.broken()} == {"invocations.stream"}
+        assert {*findings.broken} == {"invocations.stream"}
         assert "CR LF" in findings["invocations.stream"].detail
 
 
@@ -100,7 +100,7 @@ def test_lines_that_end_in_cr_lf_are_named_and_their_events_are_judged_all_the_s
 )
 def test_a_type_that_the_official_client_forgives_is_a_note(kind: str, effect: str) -> None:
     findings = found(STARTED, frame(kind), frame(kind), FINISHED)
-    assert not findings.broken()
+    assert not findings.broken
     assert findings.notes == [f"AG-UI 1.0 has no event {kind}: the official client {effect}"]
 
 

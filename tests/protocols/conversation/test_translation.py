@@ -214,6 +214,22 @@ def test_a_worker_that_asks_tells_how_long_it_waits_for_an_answer() -> None:
     assert [it.worker_approval_requested.timeout_secs for it in events] == [3600, 0, 0]
 
 
+def test_a_worker_without_a_result_has_the_text_of_its_last_phase() -> None:
+    team, of_worker = TeamEvents("t", lambda: 0.0), {"subagentRunId": "w"}
+    given = [
+        event("SUBAGENT_STARTED", **of_worker, name="helper"),
+        event("TEXT_MESSAGE_CONTENT", **of_worker, delta="Let me see."),
+        event("TOOL_CALL_START", **of_worker, toolCallId="c", toolCallName="look"),
+        event("TOOL_CALL_RESULT", **of_worker, toolCallId="c", content="1"),
+        event("REASONING_MESSAGE_CONTENT", **of_worker, delta="Hm."),
+        event("TEXT_MESSAGE_CONTENT", **of_worker, delta="One."),
+        event("SUBAGENT_FINISHED", **of_worker),
+    ]
+    told = [it for each in given for it in team.feed(EventType(each["type"]), each)]
+    assert [it.worker_phase.phase for it in told if it.HasField("worker_phase")] == [1, 2]
+    assert [it.worker_completed.result for it in told if it.HasField("worker_completed")] == ["One."]
+
+
 # --- both -------------------------------------------------------------------------------------------------------------
 
 
