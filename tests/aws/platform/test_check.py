@@ -82,7 +82,7 @@ async def test_each_fault_breaks_its_rule(faults: tuple[str, ...], monkeypatch: 
     if "moves" not in faults:
         monkeypatch.setattr(check, "IDLE_SECONDS", 0.0)
     monkeypatch.setattr(check, "SLOW_SECONDS", 0.2)
-    assert FAULTS[faults] <= {*(await found(*faults)).broken()}
+    assert FAULTS[faults] <= {*(await found(*faults)).broken}
 
 
 async def test_a_container_on_another_port_is_found() -> None:
@@ -110,7 +110,7 @@ async def test_a_failure_of_the_check_itself_does_not_keep_the_report_back(monke
 
 async def test_pings_that_are_not_answered_during_a_run_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "IDLE_SECONDS", 0.0)
-    assert "ping.during-run" in (await found("ping-blocks", ping_answer_seconds=0.2)).broken()
+    assert "ping.during-run" in (await found("ping-blocks", ping_answer_seconds=0.2)).broken
 
 
 def test_the_report_has_a_line_per_rule_and_says_what_was_seen() -> None:

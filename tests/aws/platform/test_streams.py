@@ -44,7 +44,7 @@ SEVERAL_LINES = b'data: {"type": "RUN_STARTED",\ndata:"threadId": "t1",\ndata: "
     ids=["chunks", "several lines of data", "an error at once"],
 )
 def test_a_stream_that_the_official_client_reads_breaks_no_rule(pieces: tuple[bytes, ...]) -> None:
-    assert not found(*pieces).broken()
+    assert not found(*pieces).broken
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_stream_that_the_official_client_reads_breaks_no_rule(pieces: tuple[by
     ],
 )
 def test_a_stream_that_breaks_a_rule_is_found(pieces: tuple[bytes, ...], broken: set[str]) -> None:
-    assert {*found(*pieces).broken()} == broken
+    assert {*found(*pieces).broken} == broken
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_the_order_of_a_stream_without_an_event_was_not_seen() -> None:
 
 
 def test_an_answer_that_is_no_stream_is_found() -> None:
-    assert {*found(b"{}", content_type="application/json").broken()} == {"invocations.stream"}
+    assert {*found(b"{}", content_type="application/json").broken} == {"invocations.stream"}
 
 
 @pytest.mark.parametrize(

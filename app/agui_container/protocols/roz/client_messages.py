@@ -162,19 +162,16 @@ def tool_message(result: pb.ToolResult) -> ToolMessage:
         "truncated": result.truncated or None,
         "durationMs": result.duration_ms if result.HasField("duration_ms") else None,
     }
+    exit_code = f"[exit code {result.exit_code}]" if result.HasField("exit_code") else ""
+    cut = "[the output was truncated]" if result.truncated else ""
     return ToolMessage(
         id=f"result-{result.tool_call_id}",
         role="tool",
         tool_call_id=result.tool_call_id,
-        content="\n".join(filter(None, (result.result, *_result_notes(result)))),
+        content="\n".join(filter(None, (result.result, exit_code, cut))),
         error=None if result.success else (result.result or "The tool failed."),
         metadata={name: value for name, value in details.items() if value is not None} or None,
     )
-
-
-def _result_notes(result: pb.ToolResult) -> Sequence[str]:
-    exit_code = f"[exit code {result.exit_code}]" if result.HasField("exit_code") else ""
-    return exit_code, "[the output was truncated]" if result.truncated else ""
 
 
 def permission_answer(permission: pb.PermissionDecision) -> ApprovalDecision:

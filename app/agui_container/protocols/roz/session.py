@@ -233,22 +233,21 @@ class Session:
             case "feedback":
                 await self._store_feedback(request.feedback)
             case "cancel_session":
-                await self._cancel_session()
+                self._is_over = True
+                self._waiting.clear()
+                if self._turn is not None:
+                    await self._turn.loop.cancel()
 
     async def _answer_calls(self, kind: str, request: pb.SessionRequest, size: int) -> None:
         for answer in answers_of(request):
-            if isinstance(answer, Cancellation):
-                await self._cancel_turn()
+            if isinstance(answer, Cancellation) and self._turn is not None:
+                await self._turn.loop.cancel()
+            elif isinstance(answer, Cancellation):
+                self._cancels_next = bool(self._waiting)
             elif self._turn is not None and isinstance(self._turn.cause, QueuedMessage):
                 await self._turn.loop.take([answer])
             else:
                 await self._answer_open_call(kind, answer, size)
-
-    async def _cancel_turn(self) -> None:
-        if self._turn is not None:
-            await self._turn.loop.cancel()
-        else:
-            self._cancels_next = bool(self._waiting)
 
     async def _answer_open_call(self, kind: str, answer: Answer, size: int) -> None:
         """Answer a call that another session, or an earlier one of the client, has left open, in a turn of its own."""
@@ -270,8 +269,9 @@ class Session:
         continued = self._call.metadata.get(THREAD_METADATA)
         thread_id = continued or self._service.new_id()
         check_id(THREAD_METADATA, thread_id)
-        if continued and begun.history:
-            await self._check_history(thread_id)
+        if continued and begun.history and await self._service.threads.last_message(self._call.caller, thread_id):
+            # The history would replace the messages. The first turn checks it again.
+            raise validation_error(f"history: must be empty, because the thread of {THREAD_METADATA} has messages.")
         self._tools.register("", tools, "")
         self._start = begun
         self._thread_id = thread_id
@@ -298,13 +298,6 @@ class Session:
             allowed = ", ".join((self._options.model, *self._options.model_names))
             raise validation_error(f"model: '{start.model[:64]}' is not allowed here; allowed are {allowed}.")
 
-    async def _check_history(self, thread_id: str) -> None:
-        """Check that a thread has no messages, because a history would replace them. The first turn checks it again."""
-        if await self._service.threads.last_message(self._call.caller, thread_id) is not None:
-            raise validation_error(
-                f"history: must be empty, because the thread of {THREAD_METADATA} has messages.",
-            )
-
     async def _take_message(self, message: pb.UserMessage, size: int) -> None:
         message_id = message.message_id or self._service.new_id()
         try:
@@ -330,12 +323,6 @@ class Session:
     def _wait_for_turn(self, cause: QueuedMessage | OpenCallAnswer) -> None:
         self._waiting.append(cause)
         self._changed.set()
-
-    async def _cancel_session(self) -> None:
-        self._is_over = True
-        self._waiting.clear()
-        if self._turn is not None:
-            await self._turn.loop.cancel()
 
     async def _store_feedback(self, feedback: pb.MessageFeedback) -> None:
         rating = feedback.rating.strip().lower()

@@ -126,8 +126,12 @@ class RunReader:
     # --- drops --------------------------------------------------------------------------------------------------------
 
     async def _recover(self, error: ConnectionDropped | RunRefusedError) -> None:
-        """Wait before the next attempt, or raise the error that ends the run."""
-        if self._is_lost_by_cancel(error):
+        """Wait before the next attempt, or raise the error that ends the run.
+
+        The input of a cancelled run may not have arrived at the server, or its connection was all there was.
+        """
+        is_not_found = isinstance(error, RunRefusedError) and error.code == "RUN_NOT_FOUND"
+        if is_not_found and self._cancelled.is_set() and not self._has_begun and self._input is not None:
             self.has_ended = True
             return
         if not self._is_temporary(error):
@@ -156,11 +160,6 @@ class RunReader:
         if error.code == "THREAD_BUSY":
             return False
         return error.retryable and (self._has_begun or self._backoff.is_retrying)
-
-    def _is_lost_by_cancel(self, error: Exception) -> bool:
-        """True if the input of a cancelled run has not arrived at the server, or its connection was all there was."""
-        is_not_found = isinstance(error, RunRefusedError) and error.code == "RUN_NOT_FOUND"
-        return is_not_found and self._cancelled.is_set() and not self._has_begun and self._input is not None
 
     # --- cancel -------------------------------------------------------------------------------------------------------
 

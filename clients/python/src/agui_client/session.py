@@ -197,7 +197,10 @@ class Session(SessionState):
                         event = await anext(events, None)
                     if event is None:
                         break
-                    yield self._applied(event)
+                    self.apply(event)
+                    if isinstance(event, ToolCallEndEvent) and (call := self._call(event.tool_call_id)) is not None:
+                        event = ToolCallEvent.of(event, call)
+                    yield event
             if self.outcome is None:
                 self._end(Outcome.CANCELLED)
         finally:
@@ -244,24 +247,15 @@ class Session(SessionState):
         """Return the reader of the open run, or of the next one. None if it is not the agent's turn."""
         if self._is_reading:
             return self._reader
-        if self._draft.is_due:
-            await self._upload(self._draft.messages)
-        if not self._draft.is_due:  # perhaps cancelled meanwhile
-            return None
-        run_id = str(uuid4())
-        return self._read(RunReader(self._server, self.thread_id, run_id, self._run_input(run_id)))
-
-    async def _upload(self, messages: list[Message]) -> None:
+        messages = self._draft.messages if self._draft.is_due else []
         for at, message in enumerate(messages):
             messages[at] = sent = await uploaded(message, self._server)
             if sent is not message:
                 self._replace(sent if it.id == sent.id else it for it in self.messages)
-
-    def _applied(self, event: BaseEvent) -> BaseEvent:
-        self.apply(event)
-        if isinstance(event, ToolCallEndEvent) and (call := self._call(event.tool_call_id)) is not None:
-            return ToolCallEvent.of(event, call)
-        return event
+        if not self._draft.is_due:  # perhaps cancelled meanwhile
+            return None
+        run_id = str(uuid4())
+        return self._read(RunReader(self._server, self.thread_id, run_id, self._run_input(run_id)))
 
     async def _run_client_tools(self) -> None:
         """Run the calls that wait, unless the turn is cancelled meanwhile."""

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
 from typing import Self, TypedDict, Unpack
 
 from ag_ui.core import (
@@ -35,7 +34,7 @@ from ag_ui.core import (
     ToolCall,
     aggregate_token_usage,
 )
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from agui_client import rendering
 from agui_client.client_tools import ClientTool, ClientToolResult, ClientTools
@@ -47,6 +46,10 @@ from agui_core.json_patch import apply_patch, copy_json
 from agui_core.plaintext import render_plaintext
 from agui_core.transcript import Transcript
 from agui_core.turns import calls_of, unanswered_in_last_turn
+
+LATER = ConfigDict(defer_build=True)  # building takes longer than most sessions need
+MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message], config=LATER)
+INTERRUPTS: TypeAdapter[list[Interrupt]] = TypeAdapter(list[Interrupt], config=LATER)
 
 logger = logging.getLogger(__name__)
 
@@ -317,13 +320,13 @@ class SessionState:
         title = thread.get("title")
         self.title = title if isinstance(title, str) else None
         if "messages" in thread:
-            messages = {it.id: it for it in (*self.messages, *_messages().validate_python(thread["messages"]))}
+            messages = {it.id: it for it in (*self.messages, *MESSAGES.validate_python(thread["messages"]))}
             order = thread.get("order")
             self._replace(messages[it] for it in (order if isinstance(order, list) else messages) if it in messages)
         if "state" in thread:
             self.state = thread["state"]
         if "waiting" in thread and "activeRunId" not in thread:  # an active run says itself what waits
-            self.interrupts = _interrupts().validate_python(thread["waiting"])
+            self.interrupts = INTERRUPTS.validate_python(thread["waiting"])
         if "status" in thread:
             is_ours = thread["status"] == SessionStatus.CLIENT_TOOL_TURN
             self.pending_calls = self._open_calls if is_ours else []
@@ -362,13 +365,3 @@ class SessionState:
 
     def _repr_html_(self) -> str:
         return rendering.as_html(self.messages, self.title, self.status)
-
-
-@cache
-def _messages() -> TypeAdapter[list[Message]]:
-    return TypeAdapter(list[Message])
-
-
-@cache
-def _interrupts() -> TypeAdapter[list[Interrupt]]:
-    return TypeAdapter(list[Interrupt])
