@@ -82,7 +82,7 @@ class LoopMonitor:
         self._runs: Sequence[str] = ()
 
     def forgive_stop(self) -> None:
-        """Count no time before now as a delay: the process has been stopped and continues. A signal handler calls it."""
+        """Count no time before now as a delay. A signal handler calls this when a stopped process continues."""
         self._due_at = max(self._due_at, self._monotonic())
 
     async def run(self) -> None:
