@@ -13,9 +13,9 @@ import uvicorn
 from boto3.session import Session  # type: ignore[import-untyped]
 
 from agui_container.aws.platform import authorizer as inbound
-from agui_container.aws.platform.application import build_platform, server_config
 from agui_container.aws.platform.check import DEFAULT_PROMPT, check_container
 from agui_container.aws.platform.containers import ContainerFactory, ProcessContainer
+from agui_container.aws.platform.data_plane import build_platform, server_config
 from agui_container.aws.platform.headers import check_allowlist
 from agui_container.aws.platform.options import PlatformLimits, PlatformOptions
 from agui_container.aws.platform.rules import report

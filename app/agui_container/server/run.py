@@ -91,6 +91,8 @@ class Server(uvicorn.Server):
 
         Ctrl-C raises nothing meanwhile: uvicorn calls ``handle_exit`` for it.
         """
+        # Python's own handler, because one of the event loop would run after the timer that is late
+        signal.signal(signal.SIGCONT, lambda *_: self._service.loop_monitor.forgive_stop())
         with asyncio.Runner(loop_factory=self.config.get_loop_factory()) as runner:
             loop = runner.get_loop()
             serving = loop.create_task(self.serve(sockets), name="serve")

@@ -10,7 +10,7 @@ from google.protobuf.json_format import ParseDict
 
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocols.conversation.approvals import ApprovalDecision, Verdict, approval_requests, decision
-from agui_container.protocols.conversation.events import RUN_ENDS, Cancelled, outcome_of, text_of, with_field_names
+from agui_container.protocols.conversation.events import RUN_ENDS, Cancelled, outcome_of, with_field_names
 from agui_container.protocols.conversation.pending import CALL_EVENTS, PendingCalls
 from agui_container.protocols.gen import agent_pb2 as roz
 from agui_container.protocols.gen import kontekst_pb2 as kontekst
@@ -20,6 +20,7 @@ from agui_container.protocols.roz.client_messages import MAX_HISTORY, history_of
 from agui_container.protocols.roz.run_inputs import MAX_TOOLS, ClientTools, tools_by_name
 from agui_container.protocols.roz.team import TeamEvents
 from agui_container.protocols.roz.translator import RozTranslator
+from agui_core.content import text_of
 
 Event = dict[str, Any]
 

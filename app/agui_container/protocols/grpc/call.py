@@ -24,7 +24,7 @@ from h2.exceptions import ProtocolError
 
 from agui_container.log_values import format_fields
 from agui_container.ports import LOG_FIELDS, Caller
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, validation_error
 from agui_container.protocols.conversation.translator import ClientConnection
 from agui_container.protocols.grpc.options import GrpcOptions
 from agui_container.threads import offload, offload_if_large
@@ -188,7 +188,7 @@ def check_size(size: int, max_bytes: int) -> None:
 
 def check_id(field: str, value: str) -> None:
     if not 0 < len(value) <= MAX_ID:
-        raise AppError(ErrorCode.VALIDATION_ERROR, f"{field}: must have 1 to {MAX_ID} characters.")
+        raise validation_error(f"{field}: must have 1 to {MAX_ID} characters.")
 
 
 def decode(message_type: type[M], body: bytes) -> M:
@@ -196,7 +196,7 @@ def decode(message_type: type[M], body: bytes) -> M:
     try:
         return message_type.FromString(body)
     except DecodeError:
-        raise AppError(ErrorCode.VALIDATION_ERROR, "The message cannot be decoded.") from None
+        raise validation_error("The message cannot be decoded.") from None
 
 
 def decode_compressed(message_type: type[M], body: bytes, max_bytes: int) -> M:
@@ -205,10 +205,10 @@ def decode_compressed(message_type: type[M], body: bytes, max_bytes: int) -> M:
     try:
         data = inflater.decompress(body, max_bytes + 1)
     except zlib.error:
-        raise AppError(ErrorCode.VALIDATION_ERROR, "The message is not gzip.") from None
+        raise validation_error("The message is not gzip.") from None
     check_size(len(data), max_bytes)
     if not inflater.eof:
-        raise AppError(ErrorCode.VALIDATION_ERROR, "The message is not complete.")
+        raise validation_error("The message is not complete.")
     return decode(message_type, data)
 
 
@@ -217,7 +217,7 @@ def slow_reader() -> AppError:
 
 
 def incomplete_message() -> AppError:
-    return AppError(ErrorCode.VALIDATION_ERROR, "The message did not arrive in full.")
+    return validation_error("The message did not arrive in full.")
 
 
 @asynccontextmanager

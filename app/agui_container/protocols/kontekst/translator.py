@@ -20,12 +20,13 @@ from typing import Any
 from ag_ui.core import PROTOCOL_VERSION, Context, EventType, RunAgentInput, UserMessage
 from msgspec import Struct
 
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import validation_error
 from agui_container.protocols.conversation.approvals import ApprovalDecision, Verdict, decision
-from agui_container.protocols.conversation.events import Completed, Event, Failed, Outcome, is_failure, text_of
+from agui_container.protocols.conversation.events import Completed, Event, Failed, Outcome, is_failure
 from agui_container.protocols.conversation.pending import Answer, PendingCalls
 from agui_container.protocols.conversation.translator import Cancellation, Opening, Translator
 from agui_container.protocols.gen import kontekst_pb2 as pb
+from agui_core.content import text_of
 
 SNAPSHOT = "context.snapshot"
 
@@ -243,7 +244,7 @@ def run_input(start: RunStart, thread_id: str, run_id: str) -> RunAgentInput:
     command = start.command
     skill = {"name": command.skill.name, "arguments": command.skill.arguments} if command.HasField("skill") else None
     if not command.prompt and skill is None:
-        raise AppError(ErrorCode.VALIDATION_ERROR, "start: a prompt or a skill is expected.")
+        raise validation_error("start: a prompt or a skill is expected.")
     text = command.prompt or command.skill.arguments or f"Use the skill {command.skill.name}."
     prompt = UserMessage(id=start.message_id, role="user", content=text)
     folder = Context(description="The user's working directory", value=command.working_dir)

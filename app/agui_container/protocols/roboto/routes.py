@@ -24,7 +24,7 @@ from starlette.routing import BaseRoute, Route
 from agui_container.engine.engine import Engine
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadRecord, ThreadStatus
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, validation_error
 from agui_container.protocol.parser import parse_command
 from agui_container.protocols.conversation.following import is_users
 from agui_container.protocols.roboto import requests
@@ -47,7 +47,7 @@ from agui_container.protocols.roboto.messages import (
     results_input,
     start_input,
 )
-from agui_container.protocols.roboto.requests import FACTS, GOAL, Facts, fact_notes, read, validation_error
+from agui_container.protocols.roboto.requests import FACTS, GOAL, Facts, fact_notes, read
 from agui_container.protocols.roboto.turns import BUSY, Turns
 from agui_container.protocols.roboto.views import SessionView, digest, ids
 from agui_container.threads import offload, offload_if_large
@@ -137,13 +137,10 @@ class Sessions:
         }
         waiting = await threads.waiting(caller, thread.key.thread_id)
         last = await threads.messages_since(caller, thread.key.thread_id, is_users) if waiting else ()
-        run = replace(
-            self._new_run(thread.key.thread_id, replace(facts, **changed), message.goals),
-            waiting=[interrupt.id for interrupt in waiting],
-            denied=[call.id for call in unanswered_in_last_turn(last)],
-        )
+        run = self._new_run(thread.key.thread_id, replace(facts, **changed), message.goals)
         notes = [*fact_notes(changed), *(goal.note for goal in (*conclude(goals, run.now), *run.goals))]
-        await self._turns.begin(caller, message_input(run, message), size, notes)
+        run_input = message_input(run, message, waiting, unanswered_in_last_turn(last))
+        await self._turns.begin(caller, run_input, size, notes)
         return NO_DATA
 
     async def add_tool_results(self, request: Request) -> bytes:

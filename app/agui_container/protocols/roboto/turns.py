@@ -36,7 +36,7 @@ from agui_container.log_values import format_fields
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadDelta, ThreadKey, ThreadNote, ThreadRecord, ThreadStatus
 from agui_container.protocol.envelope import Batch
-from agui_container.protocol.errors import AppError, ErrorCode, clip_message
+from agui_container.protocol.errors import AppError, ErrorCode, clip_message, validation_error
 from agui_container.protocols.conversation.approvals import approval_requests
 from agui_container.protocols.conversation.events import (
     RUN_ENDS,
@@ -48,7 +48,7 @@ from agui_container.protocols.conversation.events import (
 )
 from agui_container.protocols.roboto.goals import begins_turn, goals_in, goals_of, last_turn, next_step
 from agui_container.protocols.roboto.messages import FIELD_NAMES, NewRun, continued_input
-from agui_container.protocols.roboto.requests import APPROVAL_REQUIRED, CANCELLED, Facts, TurnFailure, validation_error
+from agui_container.protocols.roboto.requests import APPROVAL_REQUIRED, CANCELLED, Facts, TurnFailure
 from agui_container.protocols.roboto.views import NOTES, Position, SessionView
 from agui_container.run.policy import NO_CONDITION, ThreadCondition
 from agui_container.run.subscription import Subscription

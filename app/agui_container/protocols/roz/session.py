@@ -11,7 +11,7 @@ import time
 from agui_container.engine.engine import Engine
 from agui_container.log_values import format_fields
 from agui_container.ports.records import ThreadKey
-from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
+from agui_container.protocol.errors import AppError, ErrorCode, shutting_down, validation_error
 from agui_container.protocols.conversation import following
 from agui_container.protocols.conversation.approvals import ApprovalRequest
 from agui_container.protocols.conversation.loop import ConversationLoop
@@ -204,8 +204,7 @@ class Session:
         modes: dict[str, str] = {REACT: REACT, **({name: name for name in registered} or {OODA: REACT})}
         if not mode or mode in modes:
             return modes.get(mode, mode)
-        raise AppError(
-            ErrorCode.VALIDATION_ERROR,
+        raise validation_error(
             f"ai_mode: '{mode[:64]}' is not a mode of this agent; known are {', '.join(modes)}.",
         )
 
@@ -228,7 +227,7 @@ class Session:
         elif kind is None or kind in IGNORED:
             logger.info("roz request ignored %s", format_fields({"kind": kind}))
         elif self._start is None:
-            raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: the session has not begun; send start first.")
+            raise validation_error(f"{kind}: the session has not begun; send start first.")
         else:
             await self._handle_in_session(kind, request, size)
 
@@ -269,7 +268,7 @@ class Session:
         calls = await following.open_calls(self._service, self._call.caller, self._thread_id)
         call = calls.get(call_id_of(answer))
         if call is None or not answers_call(answer, call):
-            raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: no call waits for it.")
+            raise validation_error(f"{kind}: no call waits for it.")
         if len(self._waiting) >= MAX_WAITING:
             raise AppError(ErrorCode.THREAD_BUSY, "Another message of this session is being answered.")
         self._waiting.append(OpenCallAnswer(self._service.new_id(), call, answer, size))
@@ -308,18 +307,15 @@ class Session:
 
     def _check_start(self, start: pb.StartSession) -> None:
         if self._start is not None:
-            raise AppError(ErrorCode.VALIDATION_ERROR, "start: the session has begun already.")
+            raise validation_error("start: the session has begun already.")
         if start.model and start.model != self._options.model and start.model not in self._options.model_names:
             allowed = ", ".join((self._options.model, *self._options.model_names))
-            raise AppError(
-                ErrorCode.VALIDATION_ERROR, f"model: '{start.model[:64]}' is not allowed here; allowed are {allowed}."
-            )
+            raise validation_error(f"model: '{start.model[:64]}' is not allowed here; allowed are {allowed}.")
 
     async def _check_history(self, thread_id: str) -> None:
         """Check that a thread has no messages, because a history would replace them. The first turn checks it again."""
         if await self._service.threads.last_message(self._call.caller, thread_id) is not None:
-            raise AppError(
-                ErrorCode.VALIDATION_ERROR,
+            raise validation_error(
                 f"history: must be empty, because the thread of {THREAD_METADATA} has messages.",
             )
 
@@ -351,7 +347,7 @@ class Session:
     async def _store_feedback(self, feedback: pb.MessageFeedback) -> None:
         rating = feedback.rating.strip().lower()
         if rating not in POSITIVE | NEGATIVE:
-            raise AppError(ErrorCode.VALIDATION_ERROR, "rating: must be positive or negative.")
+            raise validation_error("rating: must be positive or negative.")
         check_id("message_id", feedback.message_id)
         if feedback.session_id not in ("", self._thread_id):
             raise AppError(ErrorCode.THREAD_NOT_FOUND, "session_id: this is another session.")

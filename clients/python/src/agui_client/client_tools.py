@@ -16,18 +16,17 @@ from functools import partial
 from typing import overload
 from uuid import uuid4
 
-from ag_ui.core import AudioPart, ContentPart, DocumentPart, ImagePart, TextPart, Tool, ToolCall, ToolMessage, VideoPart
+from ag_ui.core import ContentPart, Tool, ToolCall, ToolMessage
 from pydantic import BaseModel
 from pydantic_core import to_json
 
 from agui_client.errors import Declined
 from agui_client.events import arguments_of
 from agui_client.own_thread import in_thread
+from agui_core.content import PARTS
 from agui_core.function_schema import ArgumentError, ArgumentSchema, ToolDefinitionError, parse_docstring
 
 Function = Callable[..., object]
-
-PARTS = (TextPart, ImagePart, AudioPart, VideoPart, DocumentPart)
 
 
 class ClientToolResultStatus(StrEnum):

@@ -5,18 +5,12 @@ can pass for a message of another speaker. Reasoning and activities are omitted.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from ag_ui.core import (
-    ActivityMessage,
-    ContentPart,
-    Message,
-    ReasoningMessage,
-    TextPart,
-    ToolMessage,
-)
+from ag_ui.core import ActivityMessage, Message, ReasoningMessage, ToolMessage
 from msgspec import Struct
 
+from agui_core.content import text_of
 from agui_core.transcript import has_failed
 from agui_core.turns import calls_of
 
@@ -60,13 +54,6 @@ def speeches(messages: Iterable[Message]) -> Iterator[tuple[str, str, str]]:
         if isinstance(message, ToolMessage) and has_failed(message):
             calls = [f"[failed: {message.error}]" if message.error else "[failed]"]
         yield message.id, _speaker(message, tools), "\n".join(filter(None, [text_of(message.content), *calls]))
-
-
-def text_of(content: str | Sequence[ContentPart] | None) -> str:
-    """Return the text of a content. Other parts are named."""
-    if content is None or isinstance(content, str):
-        return content or ""
-    return "\n".join(part.text if isinstance(part, TextPart) else f"[{part.type}]" for part in content)
 
 
 def _paragraphs_of(question: AskedQuestion) -> Iterator[str]:
