@@ -13,13 +13,15 @@ import subprocess
 import sys
 import zipfile
 from importlib.metadata import Distribution, distributions
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 
 SERVER, CLIENT = "agui-container", "agui-client"
+CHECKOUT = Path(__file__).parents[3]
+FOLDERS = {SERVER: CHECKOUT, CLIENT: CHECKOUT / "clients" / "python"}
+"""The packages, and their folders if this module runs from a checkout."""
 
 NOT_PACKED = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
 """Files that an installer writes beside the metadata of a wheel."""
@@ -78,11 +80,8 @@ def _packed(found: Distribution) -> Wheel:
 
 
 def _built(package: str) -> Wheel:
-    """Build the wheel of a package from the checkout that its modules run from."""
-    name = package.replace("-", "_")
-    module = find_spec(name)
-    folder = Path(module.origin).parents[2] if module and module.origin else None
-    if folder is None or not (folder / "pyproject.toml").is_file():
+    folder = FOLDERS[package]
+    if not (folder / "pyproject.toml").is_file():
         raise WheelError(f"{package} is not installed. Install its wheel.")
     with TemporaryDirectory() as made:
         config = Path(made, "setuptools.cfg")
