@@ -74,9 +74,6 @@ async def test_replicas_whose_clocks_differ_by_a_minute_end_none_of_each_others_
         await wait_until_stored(service)
 
 
-# --- standing of a run ------------------------------------------------------------------------------------------------
-
-
 async def report_usage(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
     ctx.usage.extend([TokenUsage(input_tokens=5, output_tokens=2), TokenUsage(input_tokens=1)])
     yield "hello"
@@ -120,7 +117,6 @@ async def test_tokens_and_readers_of_a_run_are_seen_on_every_replica(monkeypatch
     assert await listed_progress(there) == {"status": "cancelled", "tokens": 8, "readers": None}
 
 
-# --- leases -----------------------------------------------------------------------------------------------------------
 async def test_a_replica_that_was_disconnected_does_not_take_the_runs_of_others() -> None:
     replicas = Replicas()
     here, there = await replicas.start(hello), await replicas.start(hello)
@@ -173,7 +169,6 @@ async def test_a_cancel_reaches_another_replica_when_that_renews_its_leases() ->
     await wait_until_stored(here)
 
 
-# --- known ids --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("is_unknown", [False, True], ids=["the store has the run", "a look-up has just missed it"])
 async def test_a_cancel_in_the_moment_of_a_retry_reaches_the_run_elsewhere(
     monkeypatch: pytest.MonkeyPatch, *, is_unknown: bool

@@ -201,9 +201,6 @@ async def test_somebody_else_cannot_cancel_a_run_during_its_admission(gate: Gate
     assert (await envelopes(await admission))[-1].type == "RUN_FINISHED"
 
 
-# --- on the wire ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.wire
 async def test_a_cancel_over_a_socket_during_the_admission_cancels_its_run(gate: Gate) -> None:
     agent = CountingAgent()

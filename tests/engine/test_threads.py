@@ -57,9 +57,6 @@ class NoRuns(RunFinder):
         """Do nothing, because there are no runs."""
 
 
-# --- deltas -----------------------------------------------------------------------------------------------------------
-
-
 @dataclass
 class ThreadFollower:
     """A client that follows a thread by its deltas, as the guide describes."""
@@ -123,9 +120,6 @@ async def test_the_deltas_of_a_thread_merged_equal_the_thread(steps: list[Change
             for name in whole.keys()
             - {"messages", "runs", "feedback", "waiting", "answers", "notices", "continuationToken"}
         }
-
-
-# --- records ----------------------------------------------------------------------------------------------------------
 
 
 async def test_the_last_messages_of_a_thread_are_read_in_pages_up_to_the_first_that_matters() -> None:

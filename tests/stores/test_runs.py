@@ -203,9 +203,6 @@ async def test_runs_are_listed_by_their_thread_their_id_and_whether_they_are_ope
     assert [record.key for record in newest.items] == [run("a", "t2")]
 
 
-# --- input ------------------------------------------------------------------------------------------------------------
-
-
 async def test_the_input_of_a_run_is_merged_with_its_thread_in_one_step(store: Store) -> None:
     await store_turn(store, message("m1"), key=run("r0"))
     await store.put_notes(THREAD, [ThreadNote("call", "n", b"1"), ThreadNote("fact", "n", b"2")])
@@ -237,9 +234,6 @@ async def test_a_run_whose_input_cannot_be_merged_leaves_nothing(store: Store) -
         await store.begin(claim(), refuse)
     assert await thread_of(store) == before
     assert await store.run(RUN) is None
-
-
-# --- runs that wait ---------------------------------------------------------------------------------------------------
 
 
 async def test_a_run_that_waits_is_stored_and_begins_in_its_turn(durable_replica: DurableReplica) -> None:

@@ -152,9 +152,6 @@ async def test_a_session_that_is_not_there_cannot_be_stopped(attach: AttachPlatf
     assert (refused.status_code, refused.headers["x-amzn-errortype"]) == (404, "ResourceNotFoundException")
 
 
-# --- streams ----------------------------------------------------------------------------------------------------------
-
-
 async def test_the_container_does_not_notice_that_its_caller_has_gone(attach: AttachPlatform) -> None:
     run = HeldRun()
     site = await attach(ScriptedContainer(answer=run.answer))

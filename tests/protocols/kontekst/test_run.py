@@ -88,9 +88,6 @@ async def test_a_skill_takes_the_place_of_a_prompt(tmp_path: Path) -> None:
         assert failed.error.startswith("start.skill.name: there is no skill named 'sonnet'")
 
 
-# --- the context ------------------------------------------------------------------------------------------------------
-
-
 async def context_of(agent: str) -> pb.ContextSnapshot:
     async with serving_clients(agent=agent) as clients:
         (snapshot,) = (await finished(clients, "hello")).all("context_snapshot")
@@ -117,9 +114,6 @@ async def test_the_window_of_the_model_is_the_size_of_the_context_and_the_sums_o
 async def test_the_context_of_an_agent_that_does_not_report_it_is_not_exhausted() -> None:
     context = await context_of(POET)
     assert (context.context_size, context.remaining_tokens, context.total_tokens) == (LARGEST_SIZE, LARGEST_SIZE, 0)
-
-
-# --- the daemon -------------------------------------------------------------------------------------------------------
 
 
 async def status_of(client: GrpcClient) -> pb.GetStatusResponse:

@@ -44,9 +44,6 @@ def statuses(held: Json) -> list[str]:
     return [goal["status"] for goal in held["goals"]]
 
 
-# --- what follows a run -----------------------------------------------------------------------------------------------
-
-
 USER = UserMessage(id="u", content="Go.")
 
 
@@ -178,9 +175,6 @@ def test_each_goal_asks_for_the_result_that_the_package_reads() -> None:
     assert event["properties"]["tags"]["maxItems"] == 0  # there is no vocabulary of tags
     context = goals[1].context
     assert (context.description, "All is well." in context.value) == ("The goal of achieve_dataset_triage", True)
-
-
-# --- sessions ---------------------------------------------------------------------------------------------------------
 
 
 async def test_goals_begin_pending_and_are_achieved_by_their_calls(api: Api) -> None:

@@ -78,9 +78,6 @@ def test_unknown_members_of_newer_clients_are_ignored() -> None:
     assert read(StartRequest, {"messages": [HELLO], "newer": 1}).messages[0].text == "Hello\nyou"
 
 
-# --- run inputs -------------------------------------------------------------------------------------------------------
-
-
 def run(**facts: object) -> messages.NewRun:
     session = Facts(tools=[ToolSpec(name="client_look", description="Look.")])
     return messages.NewRun("t1", "r1", 5.0, session, **facts)  # type: ignore[arg-type]
