@@ -101,20 +101,6 @@ async def test_a_thread_waits_for_room() -> None:
     await wait_until_threads_end()
 
 
-async def test_a_thread_that_waits_for_room_goes_when_nobody_takes() -> None:
-    full = threading.Event()
-
-    def items() -> Iterator[int]:
-        yield from range(ROOM)
-        full.set()
-        yield ROOM
-
-    stream = start_stream(items)
-    assert await wait_for_event(full)
-    stream.stop()
-    await wait_until_threads_end()
-
-
 async def test_stopping_does_not_wait_for_a_blocked_thread_and_the_thread_counts_until_it_ends() -> None:
     blocked, going = threading.Event(), threading.Event()
 

@@ -10,7 +10,6 @@ from agui_container.protocol.envelope import Batch, Envelope
 from agui_container.protocol.errors import ErrorCode
 from agui_container.run.event_log import (
     BATCH_BYTES,
-    BATCH_EVENTS,
     ENVELOPE_BYTES,
     EventLog,
     Flusher,
@@ -122,29 +121,6 @@ async def test_a_waiting_subscription_pushes_what_is_ready_and_hands_it_out_no_m
     assert not following.done()
     log.end()
     assert await following is None
-
-
-async def test_a_subscription_is_exhausted_once_all_was_handed_out_and_nothing_more_will_come() -> None:
-    log = make_log()
-    append(log, *["v"] * (BATCH_EVENTS + 1))
-    subscription = subscribe(log)
-    await eventually(lambda: log.watermark)
-    await anext(subscription)
-    log.end()
-    assert not subscription.is_exhausted
-    await anext(subscription)
-    assert subscription.is_exhausted
-
-
-async def test_subscriptions_see_only_what_is_stored_until_all_is_released() -> None:
-    log = make_log(is_stored=True)
-    append(log, "a", "b", "c")
-    log.flush()
-    assert (log.watermark, len(log.unstored().data)) == (0, 3)
-    log.advance(2)
-    assert (log.watermark, log.unstored().first) == (2, 3)
-    log.release()
-    await eventually(lambda: log.watermark == 3)
 
 
 async def test_unpublished_events_can_be_replaced_by_those_of_another_replica() -> None:

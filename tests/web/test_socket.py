@@ -44,17 +44,6 @@ async def test_a_run_during_a_run_is_refused(serve: Serve) -> None:
     assert frame_names(await receive(socket, 1)) == ["RUN_FINISHED r1"]
 
 
-async def test_enqueued_runs_do_not_interleave(serve: Serve) -> None:
-    agent = WaitingAgent(run_id_event)
-    _, socket = await open_socket(serve, agent, on_busy="enqueue")
-    await send(socket, ask(), ask("t2", "r2"))
-    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
-    await send(socket, {"type": "ping"})
-    assert frame_names(await receive(socket, 1)) == ["pong"]
-    agent.may_end.set()
-    assert frame_names(await receive(socket, 4)) == ["RUN_FINISHED r1", *whole("r2")]
-
-
 async def test_an_interrupting_run_follows_at_once(serve: Serve) -> None:
     agent = WaitingAgent(run_id_event)
     _, socket = await open_socket(serve, agent)

@@ -137,11 +137,6 @@ async def test_a_body_above_the_quota_is_refused(attach: AttachPlatform) -> None
     assert (refused.status_code, events(refused)[0]["code"]) == (400, "VALIDATION_ERROR")
 
 
-@pytest.mark.parametrize("path", [f"{INVOCATIONS}/.well-known/agent-card.json", f"{RUNTIME}/commands"])
-async def test_operations_that_are_not_here_are_not_found(attach: AttachPlatform, path: str) -> None:
-    assert (await (await attach()).http.post(path, content=b"{}")).status_code == 404
-
-
 async def test_a_runtime_that_is_no_arn_is_refused(attach: AttachPlatform) -> None:
     refused = await (await attach()).http.post("/runtimes/arn%3Aaws%3Alambda/invocations", content=b"{}")
     assert (refused.status_code, events(refused)[0]["code"]) == (400, "VALIDATION_ERROR")

@@ -210,11 +210,6 @@ async def test_goals_stay_pending_while_the_client_runs_a_tool_and_are_achieved_
     assert (held["status"], statuses(held)) == ("user_turn", ["achieved"])
 
 
-async def test_a_failed_turn_fails_its_goals(api: Api) -> None:
-    held = await api.finished(await api.start("fail", goals=[SUMMARY]))
-    assert (held["status"], statuses(held)) == ("goals_failed", ["failed"])
-
-
 async def test_a_fork_amid_a_turn_with_goals_is_the_users_turn_without_client_tools(api: Api) -> None:
     held = await api.finished(await api.start("call client_look {}", goals=[SUMMARY], client_tools=[LOOK]))
     fork = await api.data("POST", f"/{held['thread_id']}/fork", {"message_sequence_num": 1})

@@ -176,9 +176,3 @@ def test_a_list_of_very_many_items_is_refused_with_one_error(kind: type[Struct],
         read(kind, document)
     assert refused.value.message.startswith(message)
     assert ";" not in refused.value.message
-
-
-def test_a_prompt_and_a_model_profile_are_those_of_the_run() -> None:
-    request = read(StartRequest, {"messages": [HELLO], "system_prompt": "Be brief.", "model_profile": "advanced"})
-    found = messages.start_input(messages.NewRun("t1", "r1", 5.0, Facts(model_profile="advanced")), request)
-    assert (found.messages[0].content, (found.forwarded_props or {})["model"]) == ("Be brief.", "advanced")
