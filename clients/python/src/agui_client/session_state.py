@@ -36,14 +36,13 @@ from ag_ui.core import (
 )
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from agui_client import rendering
 from agui_client.client_tools import ClientTool, ClientToolResult
 from agui_client.content import File, user_message
 from agui_client.interrupts import Decision
 from agui_client.run_reader import RunReader
 from agui_client.session_options import SessionOptions
 from agui_core.json_patch import apply_patch, copy_json
-from agui_core.plaintext import render_plaintext
+from agui_core.rendering import as_html, markdown, render_plaintext
 from agui_core.transcript import Transcript
 from agui_core.turns import calls_of, unanswered_in_last_turn
 
@@ -359,7 +358,7 @@ class SessionState:
         return f"<{type(self).__name__} {self.thread_id} {self.status}, {len(self.messages)} messages>"
 
     def _repr_markdown_(self) -> str:
-        return rendering.markdown(self.messages)
+        return markdown(self.messages)
 
     def _repr_html_(self) -> str:
-        return rendering.as_html(self.messages, self.title, self.status)
+        return as_html(self.messages, self.title, self.status)
