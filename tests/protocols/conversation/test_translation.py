@@ -83,9 +83,7 @@ def test_a_run_of_kontekst_asks_for_every_call() -> None:
     start = kontekst.StartRunCommand(prompt="hi", working_dir="/srv")
     opening = KontekstTranslator("r", "s", "d").open(RunStart(start, "m"))
     assert opening.run_input.forwarded_props
-    assert opening.next_props
-    for props in (opening.run_input.forwarded_props, opening.next_props):
-        assert props["approvals"] == {"ask": "all", "onDenial": "cancel"}
+    assert opening.run_input.forwarded_props["approvals"] == {"ask": "all", "onDenial": "cancel"}
     assert [it.value for it in opening.run_input.context or ()] == ["/srv"]
     with pytest.raises(AppError, match="prompt"):
         KontekstTranslator("r", "s", "d").open(RunStart(kontekst.StartRunCommand(), "m"))
