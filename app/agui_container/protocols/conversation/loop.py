@@ -44,6 +44,9 @@ from agui_container.protocols.conversation.pending import (
 from agui_container.protocols.conversation.translator import Cancellation, ClientConnection, Opening, Translator
 from agui_container.run.subscription import Subscription
 
+SKILL = "skill"
+"""Name in ``forwardedProps`` that only the first run of a conversation has."""
+
 Request = TypeVar("Request")
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -276,7 +279,7 @@ class ConversationLoop(Generic[Request, In, Out]):
 
     def _next_input(self, answers: Sequence[Answer]) -> RunAgentInput:
         first = self._opening.run_input
-        props = dict(first.forwarded_props or {} if self._opening.next_props is None else self._opening.next_props)
+        props = {name: value for name, value in (first.forwarded_props or {}).items() if name != SKILL}
         if self._is_given_up:
             props["approvals"] = {**(props.get("approvals") or {}), "onDenial": "cancel"}
         decisions = [it for it in answers if isinstance(it, ApprovalDecision)]

@@ -98,12 +98,8 @@ class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
 
     def open(self, request: RunStart) -> Opening[pb.RunEvent]:
         started = pb.RunStartedEvent(run_id=self.run_id, session_id=self.session_id, agent_name=self.agent_name)
-        return Opening(
-            run_input(request, self.session_id, self.run_id),
-            request.command.ByteSize(),
-            [pb.RunEvent(started=started)],
-            next_props={**PROPS, **request.choice},
-        )
+        first = run_input(request, self.session_id, self.run_id)
+        return Opening(first, request.command.ByteSize(), [pb.RunEvent(started=started)])
 
     def feed(self, kind: EventType, event: Event) -> list[pb.RunEvent]:  # noqa: PLR0911 - a case for each kind
         """Of a subagent only the results of proposed calls are shown."""

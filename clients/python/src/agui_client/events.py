@@ -72,7 +72,3 @@ def parse_event(frame: Mapping[str, object]) -> BaseEvent:
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
         raise AgentClientError(f"The server sent {frame['type']} with wrong fields: {wrong}") from error
-
-
-def is_terminal(event: BaseEvent) -> bool:
-    return event.type in TERMINAL

@@ -26,7 +26,7 @@ from agui_client.errors import (
     ConnectionLostError,
     RunRefusedError,
 )
-from agui_client.events import is_terminal, parse_event
+from agui_client.events import TERMINAL, parse_event
 from agui_client.server import Server
 from agui_client.transport import Frame, Received
 from agui_core.expander import Expander, IllegalEvent
@@ -87,7 +87,7 @@ class RunReader:
 
     def _next_ready(self) -> BaseEvent:
         event = self._ready.popleft()
-        self.has_ended = is_terminal(event)
+        self.has_ended = event.type in TERMINAL
         return event
 
     def _request(self) -> str:

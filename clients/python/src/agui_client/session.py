@@ -17,7 +17,7 @@ from pydantic.alias_generators import to_camel
 
 from agui_client.backoff import Retry
 from agui_client.caller import Caller
-from agui_client.client_tools import ClientToolResult
+from agui_client.client_tools import ClientToolResult, run_calls
 from agui_client.content import uploaded
 from agui_client.errors import Declined, RunFailedError
 from agui_client.events import ToolCallEvent
@@ -259,7 +259,7 @@ class Session(SessionState):
 
     async def _run_client_tools(self) -> None:
         """Run the calls that wait, unless the turn is cancelled meanwhile."""
-        self._calls = asyncio.create_task(self._tools.dispatch(self.pending_calls))
+        self._calls = asyncio.create_task(run_calls(self.pending_calls, self._tools, self._tool_timeout))
         try:
             self.submit_client_tool_results(await self._calls)
         except asyncio.CancelledError:

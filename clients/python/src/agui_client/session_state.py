@@ -36,14 +36,13 @@ from ag_ui.core import (
 )
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from agui_client import rendering
-from agui_client.client_tools import ClientTool, ClientToolResult, ClientTools
+from agui_client.client_tools import ClientTool, ClientToolResult
 from agui_client.content import File, user_message
 from agui_client.interrupts import Decision
 from agui_client.run_reader import RunReader
 from agui_client.session_options import SessionOptions
 from agui_core.json_patch import apply_patch, copy_json
-from agui_core.plaintext import render_plaintext
+from agui_core.rendering import as_html, markdown, render_plaintext
 from agui_core.transcript import Transcript
 from agui_core.turns import calls_of, unanswered_in_last_turn
 
@@ -114,7 +113,8 @@ class SessionState:
         self.outcome: Outcome | None = None
         self.interrupts: list[Interrupt] = []
         self.pending_calls: list[ToolCall] = []
-        self._tools = ClientTools(options.get("client_tools", ()), options.get("tool_timeout"))
+        self._tools: dict[str, ClientTool | Tool] = {tool.name: tool for tool in options.get("client_tools", ())}
+        self._tool_timeout = options.get("tool_timeout")
         self._context = list(options.get("context", ()))
         self._forwarded_props = dict(options.get("forwarded_props", {}))
         self._transcript = Transcript()
@@ -157,7 +157,7 @@ class SessionState:
     @property
     def client_tool_names(self) -> list[str]:
         """Names of the client tools that have a function here."""
-        return self._tools.names
+        return [name for name, tool in self._tools.items() if isinstance(tool, ClientTool)]
 
     # --- the next run -------------------------------------------------------------------------------------------------
 
@@ -172,8 +172,7 @@ class SessionState:
         messages = [given] if given is not None and not isinstance(given, Sequence) else given or ()
         self._add(*messages)
         self._draft.messages.extend(messages)
-        for tool in options.get("client_tools", ()):
-            self._tools.register(tool)
+        self._tools |= {tool.name: tool for tool in options.get("client_tools", ())}
         if "context" in options:
             self._context = list(options["context"])
         self._forwarded_props.update(options.get("forwarded_props", {}))
@@ -205,20 +204,19 @@ class SessionState:
         self, results: Iterable[ClientToolResult], client_tools: Iterable[ClientTool | Tool] = ()
     ) -> Self:
         """Give the results of client tools. ``run()`` does it by itself, and ``events()`` leaves it to you."""
-        for tool in client_tools:
-            self._tools.register(tool)
+        self._tools |= {tool.name: tool for tool in client_tools}
         self._add(*(result.message for result in results))
         self._draft.is_due = True
         return self
 
     def register_client_tool(self, tool: ClientTool | Tool) -> Self:
         """Offer a tool from the next run on, in place of one with the same name."""
-        self._tools.register(tool)
+        self._tools[tool.name] = tool
         return self
 
     def unregister_client_tool(self, name: str) -> bool:
         """Withdraw a tool from the next run on. Return False if no function was registered under the name."""
-        return self._tools.unregister(name)
+        return isinstance(self._tools.pop(name, None), ClientTool)
 
     def withdraw(self) -> Self:
         """Take back messages and answers that no run has accepted, for example because the server refused it."""
@@ -244,7 +242,7 @@ class SessionState:
             protocol_version=PROTOCOL_VERSION,
             messages=[each for each in self.messages if not isinstance(each, ActivityMessage)],
             state=self.state,
-            tools=self._tools.specs,
+            tools=[tool.spec if isinstance(tool, ClientTool) else tool for tool in self._tools.values()],
             context=self._context,
             forwarded_props=dict(self._forwarded_props),
             resume=self._draft.answers or None,
@@ -287,9 +285,8 @@ class SessionState:
                 self._end(Outcome.CANCELLED)
             case outcome:
                 named = outcome.pending_tool_call_ids or () if isinstance(outcome, RunFinishedSuccessOutcome) else ()
-                declared = {tool.name for tool in self._tools.specs}
                 self.pending_calls = [
-                    call for call in self._open_calls if call.id in named or call.function.name in declared
+                    call for call in self._open_calls if call.id in named or call.function.name in self._tools
                 ]
                 self._end(Outcome.SUCCESS)
 
@@ -361,7 +358,7 @@ class SessionState:
         return f"<{type(self).__name__} {self.thread_id} {self.status}, {len(self.messages)} messages>"
 
     def _repr_markdown_(self) -> str:
-        return rendering.markdown(self.messages)
+        return markdown(self.messages)
 
     def _repr_html_(self) -> str:
-        return rendering.as_html(self.messages, self.title, self.status)
+        return as_html(self.messages, self.title, self.status)
