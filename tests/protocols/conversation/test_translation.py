@@ -54,9 +54,6 @@ def interrupt_event(*interrupts: Event) -> Event:
     return event("RUN_FINISHED", outcome={"type": "interrupt", "interrupts": list(interrupts)})
 
 
-# --- kontekst ---------------------------------------------------------------------------------------------------------
-
-
 def test_a_question_that_is_no_tool_call_is_proposed_by_its_own_id() -> None:
     translator = KontekstTranslator("r", "s", "default")
     question = {"id": "i9", "reason": "confirm", "message": "Really?"}
@@ -104,9 +101,6 @@ def test_a_run_by_skill_leaves_a_message_of_the_user(start: Event, text: str) ->
     command = ParseDict(start, kontekst.StartRunCommand())
     (message,) = KontekstTranslator("r", "s", "d").open(RunStart(command, "m")).run_input.messages
     assert (message.role, message.content) == ("user", text)
-
-
-# --- roz --------------------------------------------------------------------------------------------------------------
 
 
 def test_a_history_names_its_mistake() -> None:
@@ -228,9 +222,6 @@ def test_a_worker_without_a_result_has_the_text_of_its_last_phase() -> None:
     assert [it.worker_completed.result for it in told if it.HasField("worker_completed")] == ["One."]
 
 
-# --- both -------------------------------------------------------------------------------------------------------------
-
-
 def test_the_text_of_a_result_names_what_is_no_text() -> None:
     assert text_of("plain") == "plain"
     assert text_of([{"type": "text", "text": "a"}, {"type": "image"}]) == "a\n[image]"
@@ -254,8 +245,6 @@ def test_a_history_of_too_many_messages_is_refused_before_it_is_read() -> None:
     with pytest.raises(AppError, match="5000 messages and parts at most"):
         history_of([message] * (MAX_HISTORY + 1))
 
-
-# --- errors -----------------------------------------------------------------------------------------------------------
 
 KONTEKST, ROZ = KontekstTranslator.field_names, RozTranslator.field_names
 
