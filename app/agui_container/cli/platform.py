@@ -167,7 +167,7 @@ def check(
     prompt = prompt or (DEFAULT_PROMPT if agent or command else own_prompt())
     findings = asyncio.run(check_container(make_container, path=path, prompt=prompt))
     click.echo(report(findings, agent or command or "agui serve"))
-    return 1 if findings.broken() else 0
+    return 1 if findings.broken else 0
 
 
 def own_prompt() -> str:

@@ -185,15 +185,15 @@ def build_platform(options: PlatformOptions) -> Starlette:
         Route(f"{RUNTIME}/stopruntimesession", plane.stop, methods=["POST"]),
         Route("/_platform/next-error", plane.set_next_error, methods=["POST"]),
     ]
-    handlers: dict[Any, Any] = {PlatformRefusal: answer_refusal, Exception: answer_failure}  # Starlette's are narrower
+    handlers: dict[Any, Any] = dict.fromkeys((PlatformRefusal, Exception), answer_error)  # Starlette's are narrower
     app = Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
     app.state.plane = plane
     return app
 
 
-async def answer_refusal(connection: Request | WebSocket, refusal: Exception) -> Response | None:
-    """Answer in the form of the operation, and log the reason."""
-    assert isinstance(refusal, PlatformRefusal)  # noqa: S101 - Starlette calls this for nothing else
+async def answer_error(connection: Request | WebSocket, error: Exception) -> Response | None:
+    """Answer in the form of the operation, and log the reason. The server logs a mistake of the platform itself."""
+    refusal = error if isinstance(error, PlatformRefusal) else PlatformRefusal(PlatformError.INTERNAL_ERROR)
     logger.info("request refused: %s %s", refusal.error.name, refusal.message)
     request_id = request_id_of(connection)
     if isinstance(connection, WebSocket):
@@ -202,11 +202,6 @@ async def answer_refusal(connection: Request | WebSocket, refusal: Exception) ->
         return None
     is_invocation = connection.url.path.endswith("/invocations")
     return run_error(refusal, request_id) if is_invocation else rest_error(refusal, request_id)
-
-
-async def answer_failure(request: Request, _: Exception) -> Response | None:
-    """Answer for a mistake of the platform itself, which the server logs."""
-    return await answer_refusal(request, PlatformRefusal(PlatformError.INTERNAL_ERROR))
 
 
 def server_config(app: Starlette) -> uvicorn.Config:

@@ -45,14 +45,10 @@ Outcome = Completed | Cancelled | Unanswered | Failed
 def outcome_of(kind: EventType, event: Event) -> Outcome:
     """Return the outcome that the last event of a run tells. Calls that still wait are no part of it."""
     if kind is EventType.RUN_ERROR:
-        return Failed(error_of(event))
+        code = next((it for it in ErrorCode if it == event.get("code")), ErrorCode.AGENT_ERROR)
+        return Failed(AppError(code, str(event.get("message", ""))))
     is_cancelled = (event.get("outcome") or {}).get("type") == "cancelled"
     return Cancelled() if is_cancelled else Completed()
-
-
-def error_of(event: Event) -> AppError:
-    code = next((known_code for known_code in ErrorCode if known_code == event.get("code")), ErrorCode.AGENT_ERROR)
-    return AppError(code, str(event.get("message", "")))
 
 
 def with_field_names(error: AppError, names: Mapping[str, str]) -> AppError:

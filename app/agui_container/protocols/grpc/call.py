@@ -165,7 +165,9 @@ class Call(ClientConnection[In, Out], Generic[In, Out]):
             try:
                 for at in range(0, len(data), PIECE_BYTES):
                     async with asyncio.timeout(STALLED_SECONDS):
-                        await self._send_piece(data[at : at + PIECE_BYTES])
+                        if not self._stream._send_initial_metadata_done:
+                            await self._stream.send_initial_metadata(metadata={"x-request-id": self.caller.request_id})
+                        await self._stream._stream.send_data(data[at : at + PIECE_BYTES])
             except TimeoutError:
                 self._is_cut_off = True
                 logger.info("slow gRPC reader disconnected %s", format_fields({"idle_seconds": STALLED_SECONDS}))
@@ -174,11 +176,6 @@ class Call(ClientConnection[In, Out], Generic[In, Out]):
                 self._is_cut_off = self._stream._stream.data_sent > sent
                 raise
             self._stream._send_message_done = True
-
-    async def _send_piece(self, data: bytes) -> None:
-        if not self._stream._send_initial_metadata_done:
-            await self._stream.send_initial_metadata(metadata={"x-request-id": self.caller.request_id})
-        await self._stream._stream.send_data(data)
 
 
 def check_size(size: int, max_bytes: int) -> None:

@@ -17,7 +17,7 @@ from grpclib.const import Handler as Method
 
 from agui_container.engine.engine import Engine
 from agui_container.log_values import format_fields
-from agui_container.ports import EVERYBODY, Caller
+from agui_container.ports import EVERYBODY
 from agui_container.protocol.errors import AppError, ErrorCode, validation_error
 from agui_container.protocols.conversation.events import Failed
 from agui_container.protocols.conversation.loop import ConversationLoop
@@ -104,16 +104,11 @@ class DaemonService:
         await call.receive_request()
         if not self._options.grpc_shutdown:
             raise AppError(ErrorCode.ACCESS_DENIED, "Shutdown is not allowed here; see AGUI_GRPC_SHUTDOWN.")
-        if not is_operator(call.caller):
+        if call.caller.principal is not None or call.caller.owner != EVERYBODY:  # one of several who share the server
             raise AppError(ErrorCode.ACCESS_DENIED, "Only the server's operator may shut it down.")
         await call.send([pb.ShutdownResponse(message="The server is shutting down.")])
         logger.warning("shutdown requested over gRPC %s", format_fields({"request": call.caller.request_id}))
         asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGTERM)
-
-
-def is_operator(caller: Caller) -> bool:
-    """True if a caller has the anonymous scope. A caller with a session or a principal may be one of several."""
-    return caller.principal is None and caller.owner == EVERYBODY
 
 
 async def accepts_connections(endpoint: str) -> bool:

@@ -9,11 +9,10 @@ Rules:
 
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar, cast
 
-from ag_ui.core import ToolCall
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 from pydantic_core import to_json
@@ -156,7 +155,10 @@ class Sessions:
         if self._turns.is_active(thread) or thread.status is not ThreadStatus.CLIENT_TOOL_TURN:
             raise validation_error("The session is not waiting for results of client tools.")
         turn = last_turn(await threads.messages_since(caller, thread_id, begins_turn))
-        check_results(answer, unanswered_in_last_turn(turn))
+        waiting = {call.id: call.function.name for call in unanswered_in_last_turn(turn)}
+        for at, result in enumerate(answer.tool_results):
+            if waiting.pop(result.tool_use_id, None) != result.tool_name:
+                raise validation_error(f"tool_results.{at}: no call of this id and this tool is waiting for a result.")
         run = self._new_run(thread_id, replace(facts, **changed), goals=goals_of(turn, goals))
         step = await offload(answer_calls, run.goals, turn, self._service.new_id, run.now) if run.goals else Step()
         notes = [*fact_notes(changed), *(goal.note for goal in step.changed)]
@@ -238,19 +240,8 @@ class Sessions:
         return NO_DATA
 
 
-# --- parts of requests ------------------------------------------------------------------------------------------------
-
-
 def _session_id(request: Request) -> str:
     return str(request.path_params["sessionId"])
-
-
-def check_results(request: requests.ToolResultsRequest, calls: Iterable[ToolCall]) -> None:
-    """Check that each result is the only one of a call that waits, and names the tool of that call."""
-    waiting = {call.id: call.function.name for call in calls}
-    for at, result in enumerate(request.tool_results):
-        if waiting.pop(result.tool_use_id, None) != result.tool_name:
-            raise validation_error(f"tool_results.{at}: no call of this id and this tool is waiting for a result.")
 
 
 # --- routes -----------------------------------------------------------------------------------------------------------

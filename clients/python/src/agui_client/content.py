@@ -62,9 +62,7 @@ def attachment(file: File, mime_type: str | None = None) -> ContentPart:
 async def uploaded(message: Message, server: Server) -> Message:
     """Return the message of a user with its large files uploaded, or as it is if the server keeps no files.
 
-    Raises:
-        RunRefusedError: the server refuses a file, for example because of its size.
-        ConnectionLostError: no connection for too long.
+    Raises as ``Server.command``, for example because of the size of a file.
     """
     if not isinstance(message, UserMessage) or isinstance(message.content, str):
         return message

@@ -1,9 +1,11 @@
-"""Plain text of a conversation.
+"""A conversation as plain text, as Markdown and as HTML. Reasoning and activities are omitted.
 
-Rule: only the lines that name a speaker begin at the margin. The content of messages is indented, so that no content
-can pass for a message of another speaker. Reasoning and activities are omitted.
+Rule: no content can pass for a message of another speaker. In plain text only the lines that name a speaker begin at
+the margin, and content is indented. In HTML it is escaped. Only Markdown has it as it was written: show that with a
+renderer that runs no HTML.
 """
 
+import html
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
@@ -40,6 +42,22 @@ def render_plaintext(
         paragraphs += [_paragraph(speaker, text)] if speaker else []
         paragraphs += asked[message_id]
     return "\n\n".join(paragraphs) + "\n" if paragraphs else ""
+
+
+def markdown(messages: Iterable[Message]) -> str:
+    """Return the conversation as Markdown. The text of messages keeps its own Markdown."""
+    return "\n\n".join(f"**{speaker}**\n\n{text}" for _, speaker, text in speeches(messages) if text)
+
+
+def as_html(messages: Iterable[Message], title: str | None, status: str) -> str:
+    heading = f"<b>{html.escape(title or 'Conversation')}</b> <small>{html.escape(status)}</small>"
+    rows = "".join(
+        f'<tr><th style="text-align:left;vertical-align:top">{html.escape(speaker)}</th>'
+        f'<td style="text-align:left;white-space:pre-wrap">{html.escape(text)}</td></tr>'
+        for _, speaker, text in speeches(messages)
+        if text
+    )
+    return f"<div>{heading}<table>{rows}</table></div>"
 
 
 def speeches(messages: Iterable[Message]) -> Iterator[tuple[str, str, str]]:
