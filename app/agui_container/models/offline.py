@@ -203,7 +203,7 @@ NAME = "offline"
 
 _WORD = re.compile(r"\S+\s*")
 
-_BLANK_OR_X = bytes(ord(" ") if byte < 128 and chr(byte).isspace() else ord("x") for byte in range(256))
+_BLANK_OR_X = bytes(ord(" ") if bytes([byte]).isspace() else ord("x") for byte in range(256))
 """Table that makes a blank of ASCII white space, and an x of every other byte."""
 
 
