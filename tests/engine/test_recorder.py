@@ -146,7 +146,8 @@ async def test_readers_of_a_run_that_was_taken_see_as_much_of_it_as_the_other_ha
     assert not reader.run.log.has_ended  # it has just come, and says nothing of others' silence yet
     clock.advance(LEASE_SECONDS)
     await beat(leases)
-    service.registry.by_key[RUN].ctx.emit("after")
+    run = service.registry.by_key[RUN]
+    run.ctx.emit("after")
     seen = await envelopes(reader)
     kept = list(await store.envelopes(RUN, 0))
     assert (seen[:-1], seen[-1].seq, seen[-1].type) == (kept[:-1], kept[-1].seq, kept[-1].type)
@@ -155,7 +156,7 @@ async def test_readers_of_a_run_that_was_taken_see_as_much_of_it_as_the_other_ha
     record = await get_run(store, RUN)
     assert (record.status, record.replica) == (RunStatus.ERROR, "replica-2")
     await wait_until_stored(service)
-    assert service.readings()["agui.limit.used"]["logBytes"] == reader.run.log.bytes
+    assert service.readings()["agui.limit.used"]["logBytes"] == run.log.bytes
 
 
 async def test_readers_of_a_run_whose_thread_was_deleted_see_the_end_that_it_has_here() -> None:
