@@ -139,7 +139,6 @@ def script_of_walk(seed: int, length: int, between: dict[int, object]) -> list[o
 
 
 async def run(script: list[object], *, stubborn: bool = False) -> tuple[list[Envelope], Engine]:
-    """Run a script and return the log."""
     agent, clock = ScriptRunner(script, stubborn), FakeClock()
     service = make_service(agent, clock=clock)
     await service.open()

@@ -20,10 +20,9 @@ from agui_container.ports.records import RunKey
 from agui_container.protocol.encoder import MAX_EVENT_BYTES
 from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.run.fairness import BURST, FairScheduler
+from agui_container.run.fairness import BURST
 from agui_container.settings import Settings
 from tests.engine.doubles import (
-    WAIT,
     FakeClock,
     agent_of,
     asking,
@@ -39,12 +38,10 @@ def names(log: list[Envelope]) -> list[str]:
 
 
 async def log_of(agent: object, **limits: int) -> list[Envelope]:
-    """Execute a run and return its log."""
     return await envelopes(await make_service(agent, limits=CapacityLimits(**limits)).admit(asking(), caller()))
 
 
 async def wait_until_idle(service: Engine) -> None:
-    """Wait until no run and no task is left."""
     await eventually(lambda: not service.registry.tasks)
 
 
@@ -74,27 +71,7 @@ async def test_a_tight_agent_lets_others_run() -> None:
     assert len(seen) > 2_000 // BURST
 
 
-async def test_one_run_continues_per_turn_of_the_loop_however_many_wait() -> None:
-    scheduler, continued = FairScheduler(), list[int]()
-
-    async def one(number: int) -> None:
-        await scheduler.yield_turn(number)
-        continued.append(number)
-
-    cancelled, *others = (asyncio.create_task(one(number)) for number in range(4))
-    await asyncio.sleep(0)
-    cancelled.cancel()
-    steps = [0]
-    async with asyncio.timeout(WAIT):
-        while not all(task.done() for task in others):
-            await asyncio.sleep(0)
-            steps.append(len(continued))
-    assert continued == [1, 2, 3]
-    assert max(later - earlier for earlier, later in pairwise(steps)) == 1
-
-
 async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Say one thing."""
     yield "hi"
 
 

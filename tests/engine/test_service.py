@@ -30,7 +30,6 @@ from tests.replicas.buses.memory_bus import MemoryBus
 
 
 async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Say one thing."""
     yield "hi"
 
 

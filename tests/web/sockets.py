@@ -21,7 +21,6 @@ async def open_socket(
     agent: object,
     **settings: Any,  # noqa: ANN401 - the fields of Settings
 ) -> tuple[OverWs, ClientConnection]:
-    """Serve an agent, and open a socket of a client."""
     _, client = await serve(agent, **settings)
     return client, await client.connect()
 
