@@ -13,13 +13,14 @@ from typing import Annotated, Any, Literal, get_args
 from ag_ui.core import AgentCapabilities, Event, RunAgentInput
 from fastapi import Body, FastAPI, Header, Path, Query
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import PlainTextResponse
+from fastapi.responses import PlainTextResponse, Response
 from fastapi.routing import APIRoute
 from fastapi.sse import EventSourceResponse
 from pydantic import BaseModel
 from starlette.routing import BaseRoute
 
 from agui_container.web.caller_middleware import AGENT
+from agui_container.web.files import FILE, FILES, FORM
 from agui_container.web.formats import EVENT_STREAM
 from agui_container.web.openapi import answers
 from agui_container.web.requests import THREAD, THREAD_ROUTES
@@ -63,6 +64,7 @@ LastEvent = Annotated[str, Header(alias="Last-Event-ID", description="Number of 
 RunThread = Annotated[str, Query(description="Tells equal run ids of several threads apart.")]
 Input = Annotated[RunAgentInput | CommandBody, Body(openapi_examples=EXAMPLES)]
 Cursor = Annotated[Literal["", "1"], Query(description="Numbers every event in `metadata.seq`.")]
+FileName = Annotated[str, Query(description="Name of a file that is sent as it is.")]
 After = Annotated[int, Query(ge=0, description="Number of the last event that the client has.")]
 
 ANSWERS: Mapping[str, type[BaseModel]] = {
@@ -85,11 +87,18 @@ REFUSAL = {
     "content": {EVENT_STREAM: {"schema": {"type": "string", "contentMediaType": "application/json"}}},
 }
 
+BINARY = {"schema": {"type": "string", "format": "binary"}}
+BYTES = {"*/*": BINARY}
+UPLOAD = {"content": {**BYTES, FORM: {"schema": {"type": "object", "properties": {"file": BINARY["schema"]}}}}}
+
+TAGS = {"threads": "Threads", "files": "Files"}
+"""Tags by the first part of a path. All others are of runs."""
+
 
 def make_document(app: FastAPI) -> Document:
     """Return the document of an application, with the routes that a program has added by FastAPI's decorators."""
     served = {getattr(route, "path", "") for route in app.routes}
-    own = [route for route in (*_run_routes(), *_thread_routes()) if route.path in served]
+    own = [route for route in (*_run_routes(), *_thread_routes(), *_file_routes()) if route.path in served]
     routes: list[BaseRoute] = [*own, *app.routes]
     return get_openapi(title=app.title, version=app.version, description=DESCRIPTION, routes=routes)
 
@@ -118,7 +127,7 @@ def _route(path: str, method: str, summary: str, *parameters: Parameter, returns
         methods=[method],
         summary=summary,
         description=options.pop("description", None) or " ",
-        tags=["Threads" if path.startswith("/threads") else "Runs"],
+        tags=[TAGS.get(path.split("/")[1], "Runs")],
         operation_id="_".join((method.lower(), *re.findall(r"\w+", path))),
         **options,
     )
@@ -157,6 +166,15 @@ def _thread_routes() -> Iterable[APIRoute]:
     yield _thread_route(
         f"{THREAD}/transcript", "GET", commands.ThreadsTranscript, str, response_class=PlainTextResponse
     )
+
+
+def _file_routes() -> Iterable[APIRoute]:
+    name = _parameter("name", FileName, "")
+    sent = {"requestBody": {"required": True, **UPLOAD}}
+    yield _route(FILES, "POST", "Store a file", name, returns=answers.StoredFile, openapi_extra=sent)
+    read = {"200": {"description": "The bytes, with the type of the file.", "content": BYTES}}
+    yield _route(FILE, "GET", "Read a file", returns=None, response_class=Response, responses=read)
+    yield _route(FILE, "DELETE", "Delete a file", returns=answers.DeletedFile)
 
 
 def _thread_route(path: str, method: str, command: type[BaseModel], returns: object, **options: Any) -> APIRoute:  # noqa: ANN401 - as APIRoute has them
