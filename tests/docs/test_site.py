@@ -73,7 +73,9 @@ def test_pages_have_what_is_generated_from_the_code(site: Path) -> None:
 
 
 def test_the_search_of_the_site_finds_the_section_that_answers_a_question(site: Path) -> None:
-    command = [find_program("node"), SEARCH, site, *ANSWERS]
-    found = subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout.splitlines()
+    node = find_program("node")
+    found = subprocess.run(
+        [node, SEARCH, site, *ANSWERS], capture_output=True, encoding="utf-8", check=True
+    ).stdout.splitlines()
     hits = {question: json.loads(line)[:HITS] for question, line in zip(ANSWERS, found, strict=True)}
     assert {question: places for question, places in hits.items() if ANSWERS[question] not in places} == {}
