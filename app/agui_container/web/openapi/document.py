@@ -20,7 +20,6 @@ from pydantic import BaseModel
 from starlette.routing import BaseRoute
 
 from agui_container.web.caller_middleware import AGENT
-from agui_container.web.files import FILE, FILES, FORM
 from agui_container.web.formats import EVENT_STREAM
 from agui_container.web.openapi import answers
 from agui_container.web.requests import THREAD, THREAD_ROUTES
@@ -87,9 +86,9 @@ REFUSAL = {
     "content": {EVENT_STREAM: {"schema": {"type": "string", "contentMediaType": "application/json"}}},
 }
 
-BINARY = {"schema": {"type": "string", "format": "binary"}}
-BYTES = {"*/*": BINARY}
-UPLOAD = {"content": {**BYTES, FORM: {"schema": {"type": "object", "properties": {"file": BINARY["schema"]}}}}}
+BYTES = {"schema": {"type": "string", "format": "binary"}}
+ANY = {"*/*": BYTES}
+FORM = {"multipart/form-data": {"schema": {"type": "object", "properties": {"file": BYTES["schema"]}}}}
 
 TAGS = {"threads": "Threads", "files": "Files"}
 """Tags by the first part of a path. All others are of runs."""
@@ -170,11 +169,11 @@ def _thread_routes() -> Iterable[APIRoute]:
 
 def _file_routes() -> Iterable[APIRoute]:
     name = _parameter("name", FileName, "")
-    sent = {"requestBody": {"required": True, **UPLOAD}}
-    yield _route(FILES, "POST", "Store a file", name, returns=answers.StoredFile, openapi_extra=sent)
-    read = {"200": {"description": "The bytes, with the type of the file.", "content": BYTES}}
-    yield _route(FILE, "GET", "Read a file", returns=None, response_class=Response, responses=read)
-    yield _route(FILE, "DELETE", "Delete a file", returns=answers.DeletedFile)
+    sent = {"requestBody": {"required": True, "content": {**ANY, **FORM}}}
+    yield _route("/files", "POST", "Store a file", name, returns=answers.StoredFile, openapi_extra=sent)
+    read = {"200": {"description": "The bytes, with the type of the file.", "content": ANY}}
+    yield _route("/files/{fileId}", "GET", "Read a file", returns=None, response_class=Response, responses=read)
+    yield _route("/files/{fileId}", "DELETE", "Delete a file", returns=answers.DeletedFile)
 
 
 def _thread_route(path: str, method: str, command: type[BaseModel], returns: object, **options: Any) -> APIRoute:  # noqa: ANN401 - as APIRoute has them
