@@ -15,7 +15,7 @@ from agui_container.settings import Settings
 from agui_core.commands import ThreadsDelete
 from tests.engine.doubles import answer_of, asking, caller, envelopes, eventually, raises_code, status
 from tests.engine.replicas import Replicas, leases_of, types
-from tests.engine.test_recorder import wait_until_stored
+from tests.run.test_recorder import wait_until_stored
 from tests.waiting_agent import WaitingAgent
 
 ENQUEUE = Settings(on_busy="enqueue")
