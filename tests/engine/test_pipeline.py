@@ -25,7 +25,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.validator import ProducerRules, RunSequence
 from agui_core.expander import MAX_DELTA, IllegalEvent
 from tests.engine.doubles import FakeClock, asking, caller, cancel_run, envelopes, eventually, make_service
-from tests.protocol.random_walks import Walk
+from tests.protocol.random_walks import walk
 from tests.protocol.samples import without_validation
 
 OFFICIAL: TypeAdapter[ag.BaseEvent] = TypeAdapter(ag.Event)
@@ -138,7 +138,7 @@ class ScriptRunner:
 
 def script_of_walk(seed: int, length: int, between: dict[int, object]) -> list[object]:
     """Return the events of a walk, some of them replaced by other steps."""
-    return [between.get(at, event) for at, event in enumerate(islice(Walk(seed), length))]
+    return [between.get(at, event) for at, event in enumerate(islice(walk(seed), length))]
 
 
 async def run(script: list[object], *, stubborn: bool = False) -> tuple[list[Envelope], Engine]:
@@ -223,9 +223,7 @@ def test_malformed_items_end_the_run_as_the_agents_error(script: list[object]) -
 @FAST
 @given(st.integers(0, 10**9), st.integers(1, 120))
 def test_legal_events_pass_unchanged(seed: int, length: int) -> None:
-    walk = Walk(seed)
-    walk.wildness = 0
-    yielded = list(islice(walk, length))
+    yielded = list(islice(walk(seed), length))
     log, _ = asyncio.run(run(list[object](yielded)))
     check(log)
     legal = [encode(event) for event in legal_start(yielded)]
