@@ -86,6 +86,18 @@ async def test_a_run_without_answers_asks_again_and_asks_no_model(thread: Client
     assert len(thread.prompts()) == 1
 
 
+async def test_a_message_behind_a_call_that_waits_is_answered_once_that_is_denied_or_its_thread_cancelled(
+    thread: ClientThread,
+) -> None:
+    await ask_for_payments(thread, 5)
+    (interrupt,) = interrupts(await thread.say("stream 1"))
+    assert text(await thread.resume(answer(interrupt, approved=False))) == "hello world, "
+    await ask_for_payments(thread, 6)
+    await thread.client.cancel(thread.id)
+    assert (await wait_for_thread(thread.client, thread_id=thread.id))["waiting"] == []
+    assert text(await thread.say("stream 2")) == "hello world, hello world, "
+
+
 async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(thread: ClientThread) -> None:
     (interrupt,) = await ask_for_payments(thread, 5)
     events = await thread.resume(answer(interrupt, approved=True), answer(interrupt, approved=False))
