@@ -80,12 +80,6 @@ def test_a_line_without_ids_has_none() -> None:
     assert json.loads(logs.JsonFormatter().format(record())).keys() == {"timestamp", "level", "logger", "message"}
 
 
-def test_a_console_line_puts_the_traceback_below(ids: None) -> None:
-    line = logs.ConsoleFormatter().format(record(error=ValueError("x")))
-    assert line.splitlines()[0].endswith("[requestId=req-1 runId=r1]")
-    assert line.splitlines()[-1] == "  ValueError: x"
-
-
 @pytest.mark.usefixtures("restored")
 @pytest.mark.parametrize(("name", "kind"), [("json", logs.JsonFormatter), ("console", logs.ConsoleFormatter)])
 def test_lines_go_to_standard_error_and_requests_are_not_logged(name: str, kind: type[logging.Formatter]) -> None:

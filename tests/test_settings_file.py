@@ -30,12 +30,6 @@ def failure(config: Path | None = None) -> str:
     return str(failed.value)
 
 
-def test_the_file_in_the_working_folder_is_read(folder: Path) -> None:
-    (folder / "agui.toml").write_text('port = 9000\nconsole = false\ncors_origins = ["https://A.example"]\n')
-    settings = load_settings()
-    assert (settings.port, settings.console, settings.cors_origins) == (9000, False, ("https://a.example",))
-
-
 def test_a_file_that_is_named_takes_the_place_of_the_one_in_the_folder(folder: Path) -> None:
     (folder / "agui.toml").write_text("port = 1\nmax_steps = 2\n")
     (folder / "other.toml").write_text("port = 2\n")

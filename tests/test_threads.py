@@ -46,9 +46,6 @@ async def wait_until_threads_end() -> None:
         assert not thread.is_alive()
 
 
-# --- calls ------------------------------------------------------------------------------------------------------------
-
-
 async def test_a_cancelled_call_counts_until_its_thread_ends() -> None:
     began, go_on = threading.Event(), threading.Event()
 
@@ -81,9 +78,6 @@ async def test_a_thread_that_cannot_be_started_is_not_counted(monkeypatch: pytes
     assert await daemons.call(NAME, lambda: 1) == 1
 
 
-# --- streams ----------------------------------------------------------------------------------------------------------
-
-
 async def test_a_thread_waits_for_room() -> None:
     given: list[int] = []
     full, refilled = threading.Event(), threading.Event()
@@ -103,20 +97,6 @@ async def test_a_thread_waits_for_room() -> None:
     assert next(iter(stream.take_items())) == 0
     assert await wait_for_event(refilled)
     assert len(given) == ROOM + 2
-    stream.stop()
-    await wait_until_threads_end()
-
-
-async def test_a_thread_that_waits_for_room_goes_when_nobody_takes() -> None:
-    full = threading.Event()
-
-    def items() -> Iterator[int]:
-        yield from range(ROOM)
-        full.set()
-        yield ROOM
-
-    stream = start_stream(items)
-    assert await wait_for_event(full)
     stream.stop()
     await wait_until_threads_end()
 
@@ -172,9 +152,6 @@ asyncio.run(main())
 
 def test_a_blocked_thread_does_not_hold_up_the_exit_of_the_process() -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", BLOCKED], check=True, timeout=WAIT)
-
-
-# --- work on large data ---
 
 
 async def test_so_many_functions_work_at_a_time_and_a_cancelled_caller_returns_at_once() -> None:

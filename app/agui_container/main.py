@@ -53,6 +53,7 @@ from agui_container.settings import (
     Settings,
     SettingsError,
     check_extra,
+    with_agent,
 )
 from agui_container.settings_sources import load_settings
 from agui_container.stores import open_store
@@ -123,7 +124,7 @@ def create_app(agent: object = None, settings: Settings | None = None) -> FastAP
     """
     settings = with_available_grpc(settings or load_settings())
     if isinstance(agent, str):
-        settings, agent = settings.model_copy(update={"agent": agent}), None
+        settings, agent = with_agent(settings, agent), None
     if agent is not None:
         settings = settings.model_copy(update={"agent": agent_name(agent)})
     return build_app(settings, build_service(settings, agent))

@@ -327,6 +327,13 @@ def check_extra(setting: str, extra: str) -> None:
         raise MissingExtra(f"{setting} needs the package {missing}. {advice_for(extra)}.")
 
 
+def with_agent(settings: Settings, agent: str) -> Settings:
+    """Return the settings for an agent that a caller names. Those of an assistant that it replaces have no effect."""
+    named = settings.model_copy(update={"agent": agent})
+    is_replaced = ASSISTANT in settings.agent_references.values() and ASSISTANT not in named.agent_references.values()
+    return named.model_copy(update={name: default_of(name) for name in ASSISTANT_SETTINGS}) if is_replaced else named
+
+
 def check_assistant_settings(settings: Settings, *, takes_tools: bool) -> None:
     """Raise ``SettingsError`` for a setting of the assistant that another agent does not read.
 

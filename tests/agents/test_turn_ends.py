@@ -9,6 +9,7 @@ import pytest
 from _pytest.mark import ParameterSet
 from ag_ui.core import (
     AssistantMessage,
+    BaseEvent,
     Interrupt,
     ResumeEntry,
     RunAgentInput,
@@ -235,15 +236,34 @@ async def test_a_call_after_the_end_of_the_run_does_not_start(serve: Serve) -> N
     assert EFFECTS == []
 
 
+def announcement(step: str) -> tuple[dict[str, int], Sequence[BaseEvent]]:
+    """Return the arguments and the events of a call, with the only id that the model has."""
+    arguments = {"amount": int(step.split()[1])}
+    return arguments, [
+        ToolCallStartEvent(tool_call_id="c", tool_call_name="pay"),
+        ToolCallArgsEvent(tool_call_id="c", delta=json.dumps(arguments)),
+        ToolCallEndEvent(tool_call_id="c"),
+    ]
+
+
 async def announce(steps: Sequence[str], input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-    """Go on behind the results of the history, as agents of frameworks do, with a model that has one id for all."""
+    """Go on behind the results of the history, as agents of frameworks do."""
     for step in steps[sum(isinstance(message, ToolMessage) for message in input.messages) :]:
-        arguments = {"amount": int(step.split()[1])}
-        yield ToolCallStartEvent(tool_call_id="c", tool_call_name="pay")
-        yield ToolCallArgsEvent(tool_call_id="c", delta=json.dumps(arguments))
-        yield ToolCallEndEvent(tool_call_id="c")
+        arguments, events = announcement(step)
+        for event in events:
+            yield event
         content = await ctx.call_tool("pay", arguments, call_id="c")
         yield ToolCallResultEvent(message_id=ctx.new_id(), tool_call_id="c", content=content)
+    yield "done"
+
+
+async def announce_at_once(steps: Sequence[str], input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    """Make all calls in one answer. Make them again when called again, as a graph with a checkpoint does."""
+    calls = [announcement(step) for step in steps]
+    is_resumed = any(isinstance(message, ToolMessage) for message in input.messages)
+    for event in () if is_resumed else [event for _, events in calls for event in events]:
+        yield event
+    await asyncio.gather(*(ctx.call_tool("pay", arguments, call_id="c") for arguments, _ in calls))
     yield "done"
 
 
@@ -267,3 +287,22 @@ async def test_calls_for_which_a_model_uses_one_id_have_an_id_each_in_the_histor
     assert [*made.items()] == [(id_, json.dumps({"amount": each})) for id_, each in zip(ids, amounts, strict=True)]
     assert [*results.items()] == [(id_, f"paid {each}") for id_, each in zip(ids, amounts, strict=True)]
     assert [each.role for each in messages] == ["user", *["assistant", "tool"] * 3, "assistant"]
+
+
+@pytest.mark.parametrize("way", ["together", "one by one", "reversed"])
+@pytest.mark.parametrize("amounts", [(1, 2), (1, 1)], ids=["calls", "equal calls"])
+async def test_calls_of_one_answer_for_which_a_model_uses_one_id_are_asked_for_and_run_once_each(
+    amounts: Sequence[int], way: str
+) -> None:
+    EFFECTS.clear()
+    steps = [f"pay {amount}" for amount in amounts]
+    agent = partial(announce_at_once, steps)
+    service = make_service(agent, Settings(tool_policy=POLICY), tools={"pay": turns.pay})
+    client = Client(asks(service))
+    await client.send("go")
+    assert [interrupt.tool_call_id for interrupt in client.waiting] == ["c", "c--2"]
+    await answer_all(client, way)
+    assert (client.outcome, client.text, sorted(EFFECTS)) == ("success", "done", steps)
+    messages = await service.threads.messages_since(caller(), client.thread_id, lambda _: False)
+    results = {each.tool_call_id: each.content for each in messages if isinstance(each, ToolMessage)}
+    assert results == {"c": f"paid {amounts[0]}", "c--2": f"paid {amounts[1]}"}

@@ -19,6 +19,9 @@ GATHERED = "all at once: "
 EFFECTS_SAID = "say the effects"
 """Message after which a model in another process says the side effects, and forgets them."""
 
+RESULTS_SAID = "say the results"
+"""Message after which such a model says the results that it reads in the history."""
+
 CALLS = {name: steps for name, steps in ORDERS.items() if "ask" not in steps}
 """Steps of a turn without a question of the agent's own."""
 

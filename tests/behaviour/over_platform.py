@@ -10,8 +10,8 @@ from functools import partial
 
 import uvicorn
 
-from agui_container.aws.platform.application import build_platform
 from agui_container.aws.platform.authorizer import NoAuthorizer
+from agui_container.aws.platform.data_plane import build_platform
 from agui_container.aws.platform.headers import SESSION_ID
 from agui_container.aws.platform.options import PlatformLimits, PlatformOptions
 from agui_container.engine.engine import Engine

@@ -8,8 +8,8 @@ from botocore.session import Session as AwsSession  # type: ignore[import-untype
 
 from agui_client import SigV4
 from agui_container import Settings, create_app
-from agui_container.aws.platform.application import build_platform
 from agui_container.aws.platform.authorizer import InboundAuthorizer, SigV4Authorizer
+from agui_container.aws.platform.data_plane import build_platform
 from agui_container.aws.platform.options import PlatformLimits, PlatformOptions
 from agui_container.cli.target import Target
 from tests.aws.platform.doubles import RUNTIME, AttachedContainer

@@ -12,6 +12,7 @@ from tests.server.test_embedding import AGENT, COMMAND, WAIT, answer_of
 pytestmark = [pytest.mark.wire, pytest.mark.processes]
 
 DEV = (*COMMAND, "dev", "--port", "0", "--no-open")
+WAITS = "waiting for a change of a file, to start again"
 WAITING_AGENT = "import asyncio\nasync def agent(input):\n    yield 'waits'\n    await asyncio.Event().wait()\n"
 
 
@@ -31,7 +32,7 @@ def test_a_change_of_an_agent_is_served_on_the_same_port_and_the_thread_is_kept(
             lines = run.iter_lines()
             next(line for line in lines if '"delta":"waits"' in line)
             (tmp_path / "app.py").write_text(AGENT.format(text="at last"))
-            assert '"code":"SHUTTING_DOWN"' in "".join(lines)
+            assert '"message":"restarted: app.py changed"' in "".join(lines)
         server.wait_for_port(starts=3)
     assert server.ports == [server.port] * 3
     assert (tmp_path / ".agui" / ".gitignore").read_text() == "*\n"
@@ -42,6 +43,7 @@ def test_the_page_shows_why_an_agent_cannot_be_loaded_until_it_is_mended(tmp_pat
     with ServerProcess((*DEV, "app:agent"), tmp_path) as server:
         (tmp_path / "app.py").write_text("1 / 0")
         server.wait_for(lambda line: "cannot start: The module 'app' cannot be imported: ZeroDivisionError" in line)
+        server.wait_for(lambda line: line == WAITS)
         page = httpx.get(f"http://127.0.0.1:{server.port}/", headers={"Accept": "text/html"}, timeout=WAIT)
         for shown in (page.text, answer_of(server.port)):
             assert "The module 'app' cannot be imported" in shown
@@ -60,6 +62,9 @@ def test_a_change_of_the_settings_is_served(tmp_path: Path) -> None:
         assert "Before" in httpx.get(f"http://127.0.0.1:{server.port}/", timeout=WAIT).text
         (tmp_path / "agui.toml").write_text('store = "memory"\nconsole_title = "After"\n')
         assert "After" in httpx.get(f"http://127.0.0.1:{server.wait_for_port(starts=2)}/", timeout=WAIT).text
+        (tmp_path / "agui.toml").write_text('store = "sqlite:///missing/store.db"\n')
+        server.wait_for(lambda line: line == WAITS)
+        assert "AGUI_STORE: there is no folder missing" in answer_of(server.port)
     assert not (tmp_path / ".agui").exists()
 
 

@@ -58,6 +58,7 @@ def test_the_defaults_are_healthy(capsys: pytest.CaptureFixture[str]) -> None:
         "store": OK,
         "model": OK,
         "mcp": SKIPPED,
+        "install": SKIPPED,
     }
     assert "\x1b" not in "".join(lines)
 
@@ -92,6 +93,25 @@ def test_mistakes_that_would_stop_the_start_are_found(
     assert found["status"] == FAILED
     assert found["detail"].startswith(detail)
     assert ("pip install -r requirements.txt" in found["advice"]) is (value == "lacking:agent")
+
+
+@pytest.mark.parametrize(
+    ("required", "status", "detail"),
+    [
+        ("", OK, "an empty environment can install requirements.txt"),
+        ("agui-container[all]", FAILED, "requirements.txt names agui-container[all], which is on no index."),
+        ("./agui_client-1-py3-none-any.whl", FAILED, "requirements.txt names agui_client-1-py3-none-any.whl, which is"),
+        ("-r missing.txt", FAILED, "ERROR: Could not open requirements file: [Errno 2] No such file or directory"),
+        ("--no-index\npytest", FAILED, "ERROR: No matching distribution found for pytest"),
+    ],
+)
+def test_requirements_that_an_empty_environment_cannot_install_are_a_fault(
+    folder: Path, capsys: pytest.CaptureFixture[str], required: str, status: str, detail: str
+) -> None:
+    (folder / "requirements.txt").write_text(required)
+    found, *_ = examine(capsys, "install")
+    assert found["status"] == status
+    assert found["detail"].startswith(detail)
 
 
 def test_a_database_that_is_not_there_yet_is_not_made(

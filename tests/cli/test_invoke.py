@@ -59,6 +59,19 @@ def test_the_traceback_of_an_agent_that_the_command_serves_is_on_the_standard_er
     assert "RuntimeError: now" in output.err
 
 
+def test_settings_of_the_assistant_do_not_refuse_an_agent_that_the_command_names_in_its_place(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", PYTHONPATH)
+    settings = 'system_prompt = "You are brief."\nmax_steps = 3\n'
+    (tmp_path / "agui.toml").write_text(settings)
+    assert main(["invoke", "tests.cli.terminal_agent:agent", "hello"]) == 0
+    (tmp_path / "agui.toml").write_text(f'agent = "tests.cli.terminal_agent:agent"\n{settings}')
+    assert main(["invoke", "tests.cli.terminal_agent:agent", "hello"]) == 2
+    assert "AGUI_SYSTEM_PROMPT is for the built-in assistant" in capsys.readouterr().err
+
+
 def test_ctrl_c_cancels_the_run(scripted: ServerProcess, tmp_path: Path) -> None:
     with open_terminal("invoke", scripted.invocations, "wait", home=tmp_path) as terminal:
         terminal.wait_for("I wait.")

@@ -1,4 +1,4 @@
-"""The wheels of a project: packed from what is installed."""
+"""The wheels of a project: packed from what is installed, or built from a checkout."""
 
 import io
 import os
@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from agui_container.cli.wheels import CLIENT, SERVER, WheelError, find_wheel
+from tests.docs.documents import ROOT
 
 pytestmark = pytest.mark.packages
+
+METADATA = "Metadata-Version: 2.4\nName: agui-client\nVersion: 0.1.0\n"
 
 
 def install(target: Path, *wheels: Path) -> None:
@@ -50,13 +53,39 @@ def contents_of(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files if path.name not in by_pip}
 
 
-def test_an_editable_installation_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    info = tmp_path / "agui_client-0.1.0.dist-info"
+@pytest.mark.parametrize("package", [SERVER, CLIENT])
+def test_a_checkout_is_built_and_gets_no_file(package: str, wheels: Path) -> None:
+    before = leftovers()
+    built = find_wheel(package)
+    original = wheel_of(package, wheels)
+    assert built.path == f"wheels/{original.name}"
+    assert contents(built.content) == contents(original.read_bytes())
+    assert leftovers() == before
+
+
+def leftovers() -> set[Path]:
+    folders = (ROOT, ROOT / "app", ROOT / "clients" / "python", ROOT / "clients" / "python" / "src")
+    return {path for folder in folders for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("folder", "files"),
+    [
+        ("agui_client-0.1.0.dist-info", {"WHEEL": "", "direct_url.json": '{"dir_info": {"editable": true}}'}),
+        ("agui_client.egg-info", {}),
+    ],
+    ids=["editable", "egg-info of a build"],
+)
+def test_what_is_not_installed_from_a_wheel_is_built(
+    folder: str, files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / folder
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.4\nName: agui-client\nVersion: 0.1.0\n")
-    (info / "direct_url.json").write_text('{"dir_info": {"editable": true}, "url": "file:///checkout"}')
+    for name, text in {"METADATA": METADATA, "PKG-INFO": METADATA, **files}.items():
+        (info / name).write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(WheelError, match="agui-client runs from a checkout"):
+    monkeypatch.setattr("agui_container.cli.wheels.BUILD_SECONDS", 0)
+    with pytest.raises(WheelError, match=r"pip has not built .*clients/python within 0 seconds\."):
         find_wheel(CLIENT)
 
 

@@ -28,6 +28,7 @@ from agui_container.run.run import Run
 from agui_container.run.subscription import Subscription
 from tests.engine.doubles import asking, caller, envelopes, eventually, wait_for_event
 from tests.engine.replicas import Replicas, durable_store_of
+from tests.stores.doubles import get_delta, get_run
 
 RUN = RunKey("everybody", "t1", "r1")
 COUNT = 3 * BATCH_EVENTS
@@ -124,12 +125,10 @@ async def test_a_stop_stores_the_end_of_a_run_with_all_events_before_it(
     assert from_json(seen[-1].data).get("code", "") == code
     stored = [each async for each in stored_envelopes(replicas)]
     assert stored == seen
-    record = await replicas.store.run(RUN)
-    assert record is not None
+    record = await get_run(replicas.store, RUN)
     assert (record.status, record.last_seq) == (status, len(seen))
     assert (from_json(record.error)["code"] if record.error else "") == code
-    kept = await replicas.store.thread(RUN.thread)
-    assert kept is not None
+    kept = await get_delta(replicas.store, RUN.thread)
     assert [len(from_json(message.data)["content"]) for message in kept.messages] == [2, COUNT]
 
 

@@ -10,7 +10,6 @@ from agui_container.protocol.envelope import Batch, Envelope
 from agui_container.protocol.errors import ErrorCode
 from agui_container.run.event_log import (
     BATCH_BYTES,
-    BATCH_EVENTS,
     ENVELOPE_BYTES,
     EventLog,
     Flusher,
@@ -112,9 +111,6 @@ async def test_a_long_replay_comes_in_bounded_batches(count: int) -> None:
     assert max(sum(len(envelope.data) for envelope in batch) for batch in got) < BATCH_BYTES + 100_100
 
 
-# --- pushing ---
-
-
 async def test_a_waiting_subscription_pushes_what_is_ready_and_hands_it_out_no_more() -> None:
     log, writer = make_log(), LimitedWriter()
     _, following = await wait_for_batch(log, writer)
@@ -125,32 +121,6 @@ async def test_a_waiting_subscription_pushes_what_is_ready_and_hands_it_out_no_m
     assert not following.done()
     log.end()
     assert await following is None
-
-
-async def test_a_subscription_is_exhausted_once_all_was_handed_out_and_nothing_more_will_come() -> None:
-    log = make_log()
-    append(log, *["v"] * (BATCH_EVENTS + 1))
-    subscription = subscribe(log)
-    await eventually(lambda: log.watermark)
-    await anext(subscription)
-    log.end()
-    assert not subscription.is_exhausted
-    await anext(subscription)
-    assert subscription.is_exhausted
-
-
-# --- storing ---
-
-
-async def test_subscriptions_see_only_what_is_stored_until_all_is_released() -> None:
-    log = make_log(is_stored=True)
-    append(log, "a", "b", "c")
-    log.flush()
-    assert (log.watermark, len(log.unstored().data)) == (0, 3)
-    log.advance(2)
-    assert (log.watermark, log.unstored().first) == (2, 3)
-    log.release()
-    await eventually(lambda: log.watermark == 3)
 
 
 async def test_unpublished_events_can_be_replaced_by_those_of_another_replica() -> None:
@@ -166,9 +136,6 @@ async def test_unpublished_events_can_be_replaced_by_those_of_another_replica() 
     assert log.batch(0, 9).data == [b'{"n":0}', b'{"n":1}', b"12"]
     assert (len(log), log.bytes) == (3, memory.used)
     assert log.bytes == sum(len(data) + ENVELOPE_BYTES for data in log.batch(0, 9).data)
-
-
-# --- limits ---
 
 
 async def test_a_log_says_when_it_or_all_logs_hold_too_much() -> None:

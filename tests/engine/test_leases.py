@@ -24,7 +24,7 @@ from agui_container.run.cluster import LEASE_SECONDS
 from tests.engine.doubles import START, WAIT, FakeClock, asking, caller, envelopes, eventually, wait_for_event
 from tests.engine.replicas import Replicas, hello, hold_calls, leases_of, renew_until
 from tests.engine.test_recorder import RUN, beat, wait_until_stored
-from tests.stores.doubles import claim_run
+from tests.stores.doubles import claim_run, get_delta, get_run
 
 
 async def test_a_note_is_removed_when_it_has_expired() -> None:
@@ -50,9 +50,7 @@ async def test_a_run_whose_replica_is_silent_is_ended_after_eight_seconds_and_no
     standing: list[RunStatus] = []
     for _ in range(9):
         await beat(there)
-        record = await replicas.store.run(RUN)
-        assert record is not None
-        standing.append(record.status)
+        standing.append((await get_run(replicas.store, RUN)).status)
         replicas.clock.advance(RENEW_SECONDS)
     assert standing == [*[RunStatus.RUNNING] * 8, RunStatus.ERROR]
     assert (LEASE_SECONDS, RENEW_SECONDS) == (8, 1)
@@ -72,9 +70,6 @@ async def test_replicas_whose_clocks_differ_by_a_minute_end_none_of_each_others_
     for service in (here, there):
         await service.drain(0)
         await wait_until_stored(service)
-
-
-# --- standing of a run ------------------------------------------------------------------------------------------------
 
 
 async def report_usage(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
@@ -120,7 +115,6 @@ async def test_tokens_and_readers_of_a_run_are_seen_on_every_replica(monkeypatch
     assert await listed_progress(there) == {"status": "cancelled", "tokens": 8, "readers": None}
 
 
-# --- leases -----------------------------------------------------------------------------------------------------------
 async def test_a_replica_that_was_disconnected_does_not_take_the_runs_of_others() -> None:
     replicas = Replicas()
     here, there = await replicas.start(hello), await replicas.start(hello)
@@ -131,8 +125,7 @@ async def test_a_replica_that_was_disconnected_does_not_take_the_runs_of_others(
         await beat(theirs)  # nobody has reached the store for a while, and they are the first
         replicas.clock.advance(LEASE_SECONDS + 1)
     assert not reader.run.log.has_ended
-    record = await replicas.store.run(RUN)
-    assert record is not None
+    record = await get_run(replicas.store, RUN)
     assert (record.replica, record.is_open) == ("replica-a", True)
     await here.drain(0)
 
@@ -152,8 +145,7 @@ async def test_events_state_and_title_of_a_lost_run_are_kept() -> None:
     await there.renew()
     replicas.clock.advance(LEASE_SECONDS)
     await beat(there)
-    kept = await replicas.store.thread(ThreadKey("everybody", "t1"))
-    assert kept is not None
+    kept = await get_delta(replicas.store, ThreadKey("everybody", "t1"))
     assert (kept.state, kept.thread.title) == (b'{"step":1}', "hi")
     assert [from_json(message.data)["content"] for message in kept.messages] == ["hi", "half"]
     await here.drain(0)
@@ -173,7 +165,6 @@ async def test_a_cancel_reaches_another_replica_when_that_renews_its_leases() ->
     await wait_until_stored(here)
 
 
-# --- known ids --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("is_unknown", [False, True], ids=["the store has the run", "a look-up has just missed it"])
 async def test_a_cancel_in_the_moment_of_a_retry_reaches_the_run_elsewhere(
     monkeypatch: pytest.MonkeyPatch, *, is_unknown: bool

@@ -95,8 +95,6 @@ class Walk:
         self.number = 0
         self.log: list[str] = []
 
-    # --- operations ---
-
     async def operate(self) -> None:
         [name] = self.random.choices(list(OPERATIONS), list(OPERATIONS.values()))
         place = self.random.choice(OWNERS), self.random.choice(THREADS)
@@ -212,8 +210,6 @@ class Walk:
             del self.runs[run.key]
         self.threads[place] = ModelThread()
 
-    # --- the model ---
-
     def _active(self, place: tuple[str, str]) -> ModelRun | None:
         return next(iter(self.threads[place].queue), None)
 
@@ -246,8 +242,6 @@ class Walk:
         thread.ended_early = [run for run in thread.ended_early if run not in before]
         if active is not None:
             active.status = "running"
-
-    # --- the engine ---
 
     def _input(self, key: RunKey, sent: Json) -> RunAgentInput:
         return asking(key.thread_id, key.run_id, **sent)

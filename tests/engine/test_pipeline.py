@@ -43,9 +43,6 @@ def no_log_lines() -> Iterator[None]:
     logging.getLogger("agui_container.run.run").disabled = False
 
 
-# --- scripts ---
-
-
 @dataclass(frozen=True)
 class ScriptAction:
     """A step of a script that is not a yield."""
@@ -153,9 +150,6 @@ async def run(script: list[object], *, stubborn: bool = False) -> tuple[list[Env
     await eventually(lambda: not service.registry.tasks)
     assert clock.timers == []
     return log, service
-
-
-# --- properties ---
 
 
 def check(log: list[Envelope]) -> None:

@@ -30,6 +30,7 @@ from agui_container.threads import LARGE_BYTES
 from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, forever, make_service, wait_for_event
 from tests.engine.replicas import durable_store_of, hold_calls, leases_of, temporary_store
 from tests.replicas.buses.memory_bus import MemoryBus
+from tests.stores.doubles import get_run
 
 RUN = RunKey("everybody", "t1", "r1")
 THREAD = ThreadKey("everybody", "t1")
@@ -154,8 +155,7 @@ async def test_readers_of_a_run_that_was_taken_see_as_much_of_it_as_the_other_ha
     assert (seen[:-1], seen[-1].seq, seen[-1].type) == (kept[:-1], kept[-1].seq, kept[-1].type)
     assert [event.type.value for event in seen][-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
     assert b"RUN_LOST" in seen[-1].data
-    record = await store.run(RUN)
-    assert record is not None
+    record = await get_run(store, RUN)
     assert (record.status, record.replica) == (RunStatus.ERROR, "replica-2")
     await wait_until_stored(service)
 

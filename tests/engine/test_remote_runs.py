@@ -130,9 +130,6 @@ async def test_a_stored_run_without_readers_takes_no_memory() -> None:
     assert service.readings()["agui.limit.used"]["logBytes"] == 0
 
 
-# --- deletions during a reading ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("again", [False, True])
 async def test_a_replay_whose_run_is_deleted_ends_with_an_error_and_never_with_another_run(
     monkeypatch: pytest.MonkeyPatch, *, again: bool

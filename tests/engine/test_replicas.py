@@ -99,18 +99,6 @@ async def test_another_replica_shows_a_run_that_waits_and_reads_it_to_its_end(wa
     await wait_until_stored(here)
 
 
-async def test_another_replica_cancels_a_run_that_waits(waiting: Waiting) -> None:
-    here, there, first, second = await waiting.begin()
-    await there.runs.cancel(caller(), "t1", "r2")
-    await leases_of(here).renew()
-    assert b'"cancelled"' in (await envelopes(second))[-1].data
-    assert status(first) == "running"
-    waiting.agent.may_end.set()
-    await wait_until_stored(here)
-    assert (await there.runs.find(caller(), "t1", "r2"))["status"] == "cancelled"
-    assert waiting.agent.started_run_ids == ["r1"]
-
-
 async def test_a_run_of_another_replica_takes_the_place_of_all_runs_of_its_thread(waiting: Waiting) -> None:
     here, there, first, second = await waiting.begin()
     leases = asyncio.create_task(leases_of(here).run())
@@ -123,19 +111,6 @@ async def test_a_run_of_another_replica_takes_the_place_of_all_runs_of_its_threa
     await asyncio.wait([leases])
     await wait_until_stored(here)
     await wait_until_stored(there)
-
-
-async def test_a_thread_that_another_replica_deletes_takes_the_runs_that_wait_with_it(waiting: Waiting) -> None:
-    here, there, first, second = await waiting.begin()
-    leases = asyncio.create_task(leases_of(here).run())
-    await answer_of(there.threads, ThreadsDelete(thread_id="t1"))
-    for reader in (first, second):
-        assert b'"cancelled"' in (await envelopes(reader))[-1].data
-    leases.cancel()
-    await asyncio.wait([leases])
-    await wait_until_stored(here)
-    assert waiting.agent.started_run_ids == ["r1"]
-    assert await waiting.replicas.store.thread(RunKey("everybody", "t1", "r1").thread) is None
 
 
 async def test_a_run_that_waits_ends_when_its_thread_is_gone(waiting: Waiting) -> None:

@@ -74,9 +74,6 @@ async def test_a_tight_agent_lets_others_run() -> None:
     assert len(seen) > 2_000 // BURST
 
 
-# --- turns ------------------------------------------------------------------------------------------------------------
-
-
 async def test_one_run_continues_per_turn_of_the_loop_however_many_wait() -> None:
     scheduler, continued = FairScheduler(), list[int]()
 
@@ -118,7 +115,6 @@ async def test_a_run_is_stored_before_its_readers_see_its_end_if_the_store_does_
     assert (record.status, len(kept.messages)) == ("finished", 2)
 
 
-# --- background work ---
 async def test_background_work_that_fails_is_logged_and_over(caplog: pytest.LogCaptureFixture) -> None:
     async def work() -> None:
         raise OSError("no disk")
@@ -132,9 +128,6 @@ async def test_background_work_that_fails_is_logged_and_over(caplog: pytest.LogC
     await eventually(lambda: service.health.report()["status"] == "Healthy")
     assert "background work failed" in caplog.text
     assert "no disk" in caplog.text
-
-
-# --- drain ---
 
 
 async def test_reading_out_waits_for_the_last_reader() -> None:
@@ -151,9 +144,6 @@ async def test_reading_out_waits_for_the_last_reader() -> None:
     readers[1].close()
     await waiting
     await service.wait_for_readers(10)
-
-
-# --- ends -------------------------------------------------------------------------------------------------------------
 
 
 async def test_a_run_whose_leavings_cannot_be_kept_ends_once_and_frees_its_thread(

@@ -35,7 +35,7 @@ from tests.engine.doubles import (
 )
 from tests.engine.replicas import hold_calls, temporary_store
 from tests.engine.test_recorder import RUN, THREAD, open_service, talker, wait_until_stored
-from tests.stores.doubles import claim_run, thread_of
+from tests.stores.doubles import claim_run, get_delta, get_run, get_thread
 from tests.websocket import receive_until, socket_to
 
 
@@ -78,9 +78,7 @@ async def test_a_history_that_cannot_be_read_refuses_the_run_and_leaves_the_thre
     assert [each.message for each in caplog.records if each.name == "agui_container.engine.admission"] == [
         "run could not begin run=r1"
     ]
-    thread = await thread_of(store, THREAD)
-    assert thread is not None
-    assert thread.active_run is None
+    assert (await get_thread(store, THREAD)).active_run is None
     assert await store.run(RUN) is None
 
 
@@ -116,12 +114,8 @@ async def test_a_run_that_ends_during_its_claim_keeps_what_was_said(
     if drain is not None:
         await drain
     await wait_until_stored(service)
-    kept = await store.thread(THREAD)
-    assert kept is not None
-    assert [message.id for message in kept.messages] == ["u1"]
-    record = await store.run(RUN)
-    assert record is not None
-    assert record.status is (RunStatus.ERROR if stops else RunStatus.CANCELLED)
+    assert [message.id for message in (await get_delta(store, THREAD)).messages] == ["u1"]
+    assert (await get_run(store, RUN)).status is (RunStatus.ERROR if stops else RunStatus.CANCELLED)
 
 
 LARGE = "x" * (LARGE_BYTES + 1)
@@ -199,9 +193,6 @@ async def test_somebody_else_cannot_cancel_a_run_during_its_admission(gate: Gate
         await service.runs.cancel(caller("mallory"), None, "r1")
     gate.open()
     assert (await envelopes(await admission))[-1].type == "RUN_FINISHED"
-
-
-# --- on the wire ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.wire

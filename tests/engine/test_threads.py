@@ -1,63 +1,35 @@
 """Commands of threads: deltas, private data that stays inside, and a store that does not answer."""
 
-import asyncio
 from dataclasses import dataclass, field
 
-import pytest
-from ag_ui.core import Interrupt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agui_container.engine.files import Files
-from agui_container.engine.finder import RunFinder
 from agui_container.engine.stored_messages import TURN_PAGE
 from agui_container.engine.threads import ThreadCommands
 from agui_container.ports.records import (
     Change,
     RunKey,
-    ThreadKey,
 )
 from agui_container.ports.store import Store
 from agui_container.protocol.parser import parse_command
 from agui_container.run.cluster import Cluster
 from agui_container.stores.memory import MemoryStore
 from agui_core.commands import (
-    ThreadsDelete,
     ThreadsDelta,
     ThreadsGet,
 )
 from tests.engine.conversations import change, store_conversation
-from tests.engine.doubles import START, WAIT, FakeClock, Json, answer_of, caller
+from tests.engine.doubles import START, FakeClock, Json, answer_of, caller, forever, make_service
 from tests.replicas.buses.memory_bus import MemoryBus
-from tests.stores.doubles import change_thread, claim_run, store_turn
+from tests.stores.doubles import change_thread, store_turn
 
 RUN = RunKey("everybody", "t1", "r1")
 
 
-def threads_of(store: Store, runs: RunFinder | None = None) -> ThreadCommands:
+def threads_of(store: Store) -> ThreadCommands:
     cluster = Cluster(store, MemoryBus(), FakeClock(), new_id=lambda: "replica")
-    files = Files(None, store, cluster.clock, lambda: "file")
-    return ThreadCommands(cluster, lambda: "fork", runs or NoRuns(), files)
-
-
-class NoRuns(RunFinder):
-    """A stand-in for the service whose runs do not end."""
-
-    def __init__(self) -> None:
-        self.cancels = 0
-
-    async def cancel_all(self, *_: object) -> bool:
-        self.cancels += 1
-        return True
-
-    async def waiting(self, *_: object) -> list[Interrupt]:
-        return []
-
-    def forget_thread(self, _: ThreadKey) -> None:
-        """Do nothing, because there are no runs."""
-
-
-# --- deltas -----------------------------------------------------------------------------------------------------------
+    return make_service(forever, cluster=cluster).threads
 
 
 @dataclass
@@ -125,9 +97,6 @@ async def test_the_deltas_of_a_thread_merged_equal_the_thread(steps: list[Change
         }
 
 
-# --- records ----------------------------------------------------------------------------------------------------------
-
-
 async def test_the_last_messages_of_a_thread_are_read_in_pages_up_to_the_first_that_matters() -> None:
     store = MemoryStore()
     talk = [{"id": f"u{n}", "role": "user", "content": str(n)} for n in range(4 * TURN_PAGE)]
@@ -135,17 +104,3 @@ async def test_the_last_messages_of_a_thread_are_read_in_pages_up_to_the_first_t
     read = await threads_of(store).messages_since(caller(), "t1", lambda it: it.id == talk[-TURN_PAGE - 1]["id"])
     assert [message.id for message in read] == [message["id"] for message in talk[-2 * TURN_PAGE :]]
     assert await threads_of(store).messages_since(caller(), "unknown", lambda _: False) == []
-
-
-async def test_a_thread_whose_run_is_cancelled_and_nobody_hears_it_is_deleted_all_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("agui_container.engine.threads.CANCEL_SECONDS", 0.01)
-    monkeypatch.setattr("agui_container.engine.threads.POLL_SECONDS", 0)
-    store, runs = MemoryStore(), NoRuns()
-    await claim_run(store, RUN)
-    async with asyncio.timeout(WAIT):
-        told = await answer_of(threads_of(store, runs), ThreadsDelete(thread_id="t1"))
-    assert told == {"threadId": "t1", "deleted": True}
-    assert runs.cancels
-    assert await store.thread(ThreadKey("everybody", "t1")) is None

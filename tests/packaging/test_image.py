@@ -20,7 +20,6 @@ from deploy.image.prepare import OWN_SERVICES
 ROOT = Path(__file__).parents[2]
 SETTINGS = {f"AGUI_{name.upper()}" for name in Settings.model_fields}
 
-# --- Dockerfile -------------------------------------------------------------------------------------------------------
 
 Stage = list[tuple[str, str]]
 
@@ -87,9 +86,6 @@ def test_the_health_check_follows_ping_and_ignores_proxies(ping: HTTPServer) -> 
     assert (done.returncode == 0) is (ping.RequestHandlerClass.status == HTTPStatus.OK)  # type: ignore[attr-defined]
 
 
-# --- contents ---------------------------------------------------------------------------------------------------------
-
-
 def prepare(folder: Path, lock: str, *options: str) -> subprocess.CompletedProcess[str]:
     """Prepare an environment with one package, a test folder and the data of two AWS services."""
     site, application = folder / "site-packages", folder / "agui"
@@ -153,9 +149,6 @@ def called_services() -> set[str]:
 
 def test_the_services_that_the_server_calls_stay() -> None:
     assert {"bedrock-runtime", "bedrock-agentcore"} <= called_services() <= set(OWN_SERVICES)
-
-
-# --- compose file -----------------------------------------------------------------------------------------------------
 
 
 def test_compose_passes_every_setting_but_where_to_listen_and_replicas_share_store_and_bus() -> None:

@@ -67,8 +67,6 @@ async def over_ws(port: int, asked: Json) -> Pieces:
                 return
 
 
-# --- reading ----------------------------------------------------------------------------------------------------------
-
 Transport = Callable[[int, str, str, int], Pieces]
 """Reads on: port, thread, run, and the number of the last event that was seen."""
 
@@ -114,9 +112,6 @@ class Reading:
         waiting.cancel()
         assert not reading._task.done()
         return reading
-
-
-# --- comparing --------------------------------------------------------------------------------------------------------
 
 
 def as_shown(whole: Sequence[bytes], pieces: Sequence[Piece], after: int = 0) -> list[bytes]:

@@ -1,5 +1,7 @@
 """Common values for the tests of stores: keys, claims, envelopes, messages."""
 
+from collections.abc import Sequence
+
 from ag_ui.core import EventType
 
 from agui_container.ports.records import (
@@ -55,6 +57,26 @@ async def claim_run(  # noqa: PLR0913 - each has a default
     answer = await begin(store, claim(key, replica, now, lease), change)
     assert isinstance(answer, Begun)
     return answer.run
+
+
+async def get_run(store: Store, key: RunKey = RUN) -> RunRecord:
+    """Return a run that the store must have."""
+    record = await store.run(key)
+    assert record is not None
+    return record
+
+
+async def get_thread(store: Store, key: ThreadKey = THREAD) -> ThreadRecord:
+    return (await get_delta(store, key, messages=False)).thread
+
+
+async def get_delta(
+    store: Store, key: ThreadKey = THREAD, since: str | None = None, *, messages: bool = True, notes: Sequence[str] = ()
+) -> ThreadDelta:
+    """Return a thread that the store must have, or what is new in it."""
+    delta = await store.thread(key, since, messages=messages, notes=notes)
+    assert delta is not None
+    return delta
 
 
 async def thread_of(store: Store, key: ThreadKey = THREAD) -> ThreadRecord | None:

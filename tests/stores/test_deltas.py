@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from agui_container.ports.records import Change, StoredMessage, ThreadDelta
 from agui_container.ports.store import Store
-from tests.stores.doubles import THREAD, change_thread, message, store_turn
+from tests.stores.doubles import THREAD, change_thread, get_delta, message, store_turn
 
 
 @dataclass
@@ -14,8 +14,7 @@ class StoreFollower:
     state: bytes | None = None
 
     async def look(self, store: Store) -> ThreadDelta:
-        delta = await store.thread(THREAD, self.token)
-        assert delta is not None
+        delta = await get_delta(store, THREAD, self.token)
         self.messages |= {each.id: each for each in delta.messages}
         if delta.order is not None:
             self.messages = {name: self.messages[name] for name in delta.order}
@@ -38,8 +37,7 @@ async def test_a_delta_has_only_what_is_new(store: Store) -> None:
 
 async def test_without_a_token_or_with_a_strange_one_a_delta_is_everything(store: Store) -> None:
     await store_turn(store, message("m1"), message("m2"))
-    whole = await store.thread(THREAD)
-    assert whole is not None
+    whole = await get_delta(store)
     assert (list(whole.messages), list(whole.order or ())) == ([message("m1"), message("m2")], ["m1", "m2"])
     for strange in ("", "x", "0.0", "1.", ".1", "-1.-1", "999.1", "1.\u0661", f"1.{2**63}", "1." + "9" * 400):
         assert await store.thread(THREAD, strange) == whole

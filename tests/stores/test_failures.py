@@ -20,7 +20,7 @@ from agui_container.stores.sql.database import CONNECTIONS
 from agui_container.stores.sql.store import SqlStore
 from tests.secret_search import planted, search
 from tests.stores.conftest import Listen
-from tests.stores.doubles import RUN, THREAD, A, claim_run, ending, envelopes, run, thread_of
+from tests.stores.doubles import RUN, THREAD, A, claim_run, ending, envelopes, get_run, run, thread_of
 from tests.stores.tcp_relay import open_relay
 
 PATIENCE = 0.5
@@ -137,8 +137,7 @@ async def test_a_full_file_takes_nothing_in_part(sqlite_url: str, listen: Listen
     with pytest.raises(StoreUnavailable, match=r"store\.db failed: OperationalError: database or disk is full"):
         await store.finish(RUN, A, envelopes(2, 9, size=500_000), ending())
     full = False
-    record = await store.run(RUN)
-    assert record is not None
+    record = await get_run(store)
     assert (record.last_seq, record.is_open) == (1, True)
     await works(store, 2)
     await store.aclose()

@@ -15,6 +15,7 @@ from agui_container.run.policy import OnBusy, ThreadCondition
 from agui_container.settings import Settings
 from tests.engine.doubles import FakeClock, Json, asking, caller, envelopes, eventually, make_service
 from tests.replicas.buses.memory_bus import MemoryBus
+from tests.stores.doubles import get_delta
 
 THREAD = ThreadKey("everybody", "t1")
 EMPTY = ThreadCondition(is_empty=True)
@@ -41,9 +42,7 @@ async def run(service: Engine, name: str) -> str:
 
 
 async def message_ids(store: Store) -> list[str]:
-    kept = await store.thread(THREAD)
-    assert kept is not None
-    return [message.id for message in kept.messages]
+    return [message.id for message in (await get_delta(store, THREAD)).messages]
 
 
 async def test_of_two_runs_that_must_each_begin_a_thread_one_begins_it_and_its_messages_stay(store: Store) -> None:

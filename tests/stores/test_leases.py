@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from agui_container.ports.records import Exists, Lease, RunProgress, RunStatus
 from agui_container.ports.store import Delete, DurableStore, LeaseLost
 from tests.stores.conftest import DurableReplica
-from tests.stores.doubles import RUN, THREAD, A, B, begin, claim, claim_run, ending, envelopes, run
+from tests.stores.doubles import RUN, THREAD, A, B, begin, claim, claim_run, ending, envelopes, get_run, run
 
 
 async def test_a_lease_ends_unless_it_is_renewed(durable: DurableStore) -> None:
@@ -46,9 +46,8 @@ async def test_a_replica_reports_the_progress_of_its_open_runs(durable: DurableS
     stand = [await durable.run(key) for key in (RUN, theirs, ended, other)]
     assert [it and (it.readers, it.usage) for it in stand] == [(2, b"[1]"), (0, None), (0, ending().usage), (0, None)]
     await durable.renew(A, 15.0, [RunProgress(RUN, 1, b"[2]")])
-    await durable.renew(A, 15.0)
-    known = await durable.run(RUN)
-    assert known is not None
+    assert await durable.renew(A, 15.0) == {RUN: Lease(), other: Lease()}
+    known = await get_run(durable)
     assert (known.readers, known.usage) == (1, b"[2]")
 
 
@@ -127,9 +126,7 @@ async def test_writers_that_race_a_taker_leave_a_whole_log(durable_replica: Dura
             pass  # a run whose row is locked by a write is left to the next round
 
     written, _ = await asyncio.gather(write(), take())
-    taken = await theirs.run(RUN)
-    assert taken is not None
-    assert taken.last_seq == written
+    assert (await get_run(theirs)).last_seq == written
     assert list(await theirs.envelopes(RUN, 0)) == envelopes(1, written)
 
 

@@ -5,7 +5,7 @@ import asyncio
 from agui_container.ports.records import Change, ThreadKey, ThreadNote
 from agui_container.ports.store import Delete, DurableStore, Store
 from tests.stores.conftest import Replica
-from tests.stores.doubles import RUN, THREAD, A, claim_run, ending, message, run, store_turn
+from tests.stores.doubles import RUN, THREAD, A, claim_run, ending, get_delta, message, run, store_turn
 
 OTHERS = (ThreadKey("another", "t1"), ThreadKey("owner", "t2"))
 
@@ -34,12 +34,9 @@ async def test_notes_come_by_kind_in_the_order_in_which_they_were_first_stored(s
 async def test_a_delta_has_the_notes_that_are_asked_for(store: Store) -> None:
     await store_turn(store, message("m1"))
     await store.put_notes(THREAD, [note("a"), note("b", kind="fact")])
-    delta = await store.thread(THREAD, notes=("fact", "call"))
-    assert delta is not None
+    delta = await get_delta(store, THREAD, notes=("fact", "call"))
     assert list(delta.notes) == [note("a"), note("b", kind="fact")]
-    later = await store.thread(THREAD, delta.next)
-    assert later is not None
-    assert list(later.notes) == []
+    assert list((await get_delta(store, THREAD, delta.next)).notes) == []
 
 
 async def test_a_thread_that_does_not_exist_takes_no_notes(store: Store) -> None:

@@ -17,7 +17,7 @@ from agui_container.stores import open_store
 from agui_container.stores.sql.store import SqlStore
 from tests.ports import free_port
 from tests.servers import NOBODY, on_the_machine, running
-from tests.stores.doubles import A, claim_run, ending, envelopes, message, run
+from tests.stores.doubles import A, claim_run, ending, envelopes, get_delta, message, run
 
 pytestmark = pytest.mark.services
 
@@ -61,9 +61,7 @@ async def use(store: SqlStore, number: int) -> None:
     await store.renew(A, 15.0)
     await store.finish(key, A, [], ending(Change([message("m2")])))
     assert len(await store.envelopes(key, 0)) == 8
-    delta = await store.thread(key.thread)
-    assert delta is not None
-    assert [each.id for each in delta.messages] == ["m1", "m2"]
+    assert [each.id for each in (await get_delta(store, key.thread)).messages] == ["m1", "m2"]
 
 
 async def use_many(url: str) -> list[BaseException | None]:

@@ -40,6 +40,9 @@ from tests.stores.doubles import (
     claim_run,
     ending,
     envelopes,
+    get_delta,
+    get_run,
+    get_thread,
     message,
     run,
     store_turn,
@@ -54,8 +57,7 @@ async def test_a_claim_begins_a_run_and_its_thread(store: Store) -> None:
     assert isinstance(answer, Begun)
     assert answer.run == await store.run(RUN)
     assert (answer.run.replica, answer.run.status, answer.run.last_seq) == (A, RunStatus.RUNNING, 0)
-    thread = await thread_of(store, THREAD)
-    assert thread is not None
+    thread = await get_thread(store)
     assert (thread.status, thread.active_run, thread.created_at) == (ThreadStatus.AGENT_TURN, "r1", 100.0)
 
 
@@ -123,11 +125,9 @@ async def test_an_end_frees_the_thread_with_everything_of_the_run(store: Store) 
     await claim_run(store)
     change = Change([message("m1", "hello", "r1")], state=b'{"a": 1}', title="Hello")
     await store.finish(RUN, A, [], ending(change, turn=ThreadStatus.CLIENT_TOOL_TURN))
-    record = await store.run(RUN)
-    assert record is not None
+    record = await get_run(store)
     assert (record.status, record.ended_at, record.usage) == (RunStatus.FINISHED, 200.0, b'[{"inputTokens":1}]')
-    delta = await store.thread(THREAD)
-    assert delta is not None
+    delta = await get_delta(store)
     assert (list(delta.messages), delta.state) == ([message("m1", "hello", "r1")], b'{"a": 1}')
     thread = delta.thread
     assert (thread.title, thread.status, thread.active_run) == ("Hello", ThreadStatus.CLIENT_TOOL_TURN, None)
@@ -203,9 +203,6 @@ async def test_runs_are_listed_by_their_thread_their_id_and_whether_they_are_ope
     assert [record.key for record in newest.items] == [run("a", "t2")]
 
 
-# --- input ------------------------------------------------------------------------------------------------------------
-
-
 async def test_the_input_of_a_run_is_merged_with_its_thread_in_one_step(store: Store) -> None:
     await store_turn(store, message("m1"), key=run("r0"))
     await store.put_notes(THREAD, [ThreadNote("call", "n", b"1"), ThreadNote("fact", "n", b"2")])
@@ -218,8 +215,7 @@ async def test_the_input_of_a_run_is_merged_with_its_thread_in_one_step(store: S
     assert isinstance(await store.begin(replace(claim(), notes=("call",)), merge), Begun)
     (stored,) = seen
     assert (list(stored.messages), list(stored.notes)) == ([message("m1")], [ThreadNote("call", "n", b"1")])
-    after = await store.thread(THREAD, notes=("call",))
-    assert after is not None
+    after = await get_delta(store, THREAD, notes=("call",))
     assert ([each.id for each in after.messages], after.state, len(after.notes)) == (["m1", "m2"], b"1", 2)
 
 
@@ -239,9 +235,6 @@ async def test_a_run_whose_input_cannot_be_merged_leaves_nothing(store: Store) -
     assert await store.run(RUN) is None
 
 
-# --- runs that wait ---------------------------------------------------------------------------------------------------
-
-
 async def test_a_run_that_waits_is_stored_and_begins_in_its_turn(durable_replica: DurableReplica) -> None:
     store, other = await durable_replica(), await durable_replica()
     first = await claim_run(store)
@@ -251,9 +244,7 @@ async def test_a_run_that_waits_is_stored_and_begins_in_its_turn(durable_replica
     assert known is not None
     assert (known, known.status, known.replica) == (await other.run(run("r2")), RunStatus.QUEUED, A)
     assert await begin(store, waiting) == Busy(first)
-    thread = await thread_of(other)
-    assert thread is not None
-    assert thread.active_run == "r1"
+    assert (await get_thread(other)).active_run == "r1"
     await store.finish(RUN, A, [], ending())
     assert await begin(other, claim(run("r3"), B)) == Busy(known)
     begun = await begin(store, waiting, Change([message("m2")]))
@@ -289,7 +280,6 @@ async def test_a_run_that_waits_on_a_dead_replica_is_ended_and_the_thread_stays_
     (dead,) = await durable.take_over(B, 15.0)
     assert dead.key == run("r2")
     await durable.finish(run("r2"), B, envelopes(1, 1, "r2"), replace(ending(status=RunStatus.ERROR), turn=None))
-    after = await thread_of(durable)
-    assert after is not None
+    after = await get_thread(durable)
     assert before is not None
     assert (after.active_run, after.status) == (before.active_run, before.status)

@@ -16,7 +16,6 @@ from tests.conftest import Serve
 from tests.engine.doubles import forever
 from tests.secret_search import planted
 from tests.sse import http_client
-from tests.websocket import refused_handshake
 
 
 async def post(url: str, headers: dict[str, str]) -> httpx.Response:
@@ -43,13 +42,6 @@ async def test_a_session_id_that_is_too_long_is_refused(serve: Serve) -> None:
     for length, status in ((256, 200), (257, 400)):
         header = {"x-amzn-bedrock-agentcore-runtime-session-id": "s" * length}
         assert (await post(client.url, header)).status_code == status
-
-
-async def test_a_socket_that_is_refused_has_the_status_and_the_body_of_a_refused_request(serve: Serve) -> None:
-    client, _ = await serve(forever)
-    name = "x-amzn-bedrock-agentcore-runtime-session-id"
-    refused = await refused_handshake(client.url, f"/ws?{name}={257 * 's'}")
-    assert (refused.status, refused.event["code"]) == (400, "VALIDATION_ERROR")
 
 
 async def test_a_server_without_responses_to_handshakes_refuses_a_socket_with_its_close_code() -> None:

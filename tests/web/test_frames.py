@@ -117,9 +117,6 @@ def test_any_other_cursor_is_refused(text: str) -> None:
     assert refused.value.message.startswith("after: ")
 
 
-# --- over a connection ------------------------------------------------------------------------------------------------
-
-
 async def test_the_cursor_is_in_the_metadata(serve: Serve) -> None:
     _, client = await serve(agent_of(CustomEvent(name="n", value=1, metadata={"k": 1})))
     socket = await client.connect("?cursor=1")

@@ -18,8 +18,6 @@ from tests.waiting_agent import WaitingAgent, run_id_event
 from tests.web.sockets import brief, frame_names, open_socket, whole
 from tests.websocket import receive, send
 
-# --- frames ---
-
 
 @pytest.mark.parametrize(
     "bad", ["", "{", "[]", "data: {}\n\n", '{"command":{"type":"fly"}}', '{"threadId":"t"}', json.dumps(ask()).encode()]
@@ -34,9 +32,6 @@ async def test_a_bad_frame_is_answered_and_the_connection_lives(serve: Serve, ba
     assert frame_names(events) == whole("r1")
 
 
-# --- several runs ---
-
-
 async def test_a_run_during_a_run_is_refused(serve: Serve) -> None:
     agent = WaitingAgent(run_id_event)
     _, socket = await open_socket(serve, agent)
@@ -47,17 +42,6 @@ async def test_a_run_during_a_run_is_refused(serve: Serve) -> None:
     assert (error["code"], error["threadId"], error["runId"], error["retryable"]) == ("THREAD_BUSY", "t2", "r2", True)
     agent.may_end.set()
     assert frame_names(await receive(socket, 1)) == ["RUN_FINISHED r1"]
-
-
-async def test_enqueued_runs_do_not_interleave(serve: Serve) -> None:
-    agent = WaitingAgent(run_id_event)
-    _, socket = await open_socket(serve, agent, on_busy="enqueue")
-    await send(socket, ask(), ask("t2", "r2"))
-    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
-    await send(socket, {"type": "ping"})
-    assert frame_names(await receive(socket, 1)) == ["pong"]
-    agent.may_end.set()
-    assert frame_names(await receive(socket, 4)) == ["RUN_FINISHED r1", *whole("r2")]
 
 
 async def test_an_interrupting_run_follows_at_once(serve: Serve) -> None:
@@ -118,9 +102,6 @@ async def test_a_run_that_streams_is_not_attached_to_on_the_same_connection(serv
     assert frame_names(await receive(socket, 1)) == ["RUN_FINISHED r1"]
 
 
-# --- commands ---
-
-
 @pytest.mark.parametrize("key", [7, "seven", 0, {"a": 1}])
 async def test_answers_carry_the_commands_id(serve: Serve, key: object) -> None:
     _, socket = await open_socket(serve, WaitingAgent(run_id_event))
@@ -163,8 +144,6 @@ async def test_a_fault_of_the_server_is_said_and_the_connection_goes_on(
     await send(socket, ask())
     assert frame_names(await receive(socket, 3)) == whole("r1")
 
-
-# --- commands without ids ---
 
 CANCEL = {"id": 1, "command": {"type": "cancel"}}
 ATTACH = {"id": 1, "command": {"type": "attach"}}

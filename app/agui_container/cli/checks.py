@@ -1,4 +1,4 @@
-"""Checks of what the settings name: the agent, its store, and whom it asks.
+"""Checks of what the settings name: the agent, its store, and whom it asks; and of the project's requirements.
 
 Rules:
 
@@ -6,8 +6,10 @@ Rules:
 - An exception that it raises is a finding, too, with the advice of ``ADVICE``.
 """
 
+import asyncio
 import os
 import sys
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import redirect_stdout
 from enum import StrEnum
@@ -16,6 +18,8 @@ from pathlib import Path
 from ag_ui.core import UserMessage
 from msgspec import Struct
 
+from agui_container.aws.deploy.requirements import REQUIREMENTS, find_faults
+from agui_container.imports import is_installed
 from agui_container.main import build_app, open_url
 from agui_container.ports import Model, ToolError
 from agui_container.ports.agent import maybe_aclosing
@@ -33,8 +37,11 @@ ADVICE = {
     "agent": "Correct this setting or the code that it names.",
     "store": "Check the address, user, password and network of AGUI_STORE.",
     "mcp": "Check the url and the headers, or the command, of this server in AGUI_MCP_SERVERS.",
+    "install": f"Correct {REQUIREMENTS}, or the index of pip.",
 }
 """What to do if a check fails."""
+
+PIP_INSTALL = (sys.executable, "-P", "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet", "--no-input")
 
 MODEL_ADVICE = {
     ErrorCode.MODEL_ACCESS_DENIED: "Check the key or the AWS credentials, and the access of the account to the model.",
@@ -179,3 +186,29 @@ async def tool_names(server: Server) -> list[str]:
         return [tool.spec.name for tool in await source.tools_for().get()]
     finally:
         await source.aclose()
+
+
+async def check_installation(_: Settings) -> Findings:
+    """Let pip resolve the requirements of the folder as if nothing was installed."""
+    file = Path(REQUIREMENTS)
+    if not (file.is_file() and is_installed("pip")):  # noqa: ASYNC240 - a file of this machine
+        yield skipped("install", f"there is no {REQUIREMENTS}, or no pip to ask")
+        return
+    texts = {REQUIREMENTS: file.read_text(encoding="utf-8-sig")}  # noqa: ASYNC240
+    faults = [*find_faults(texts, lambda path: Path(path).is_file())] or await unresolved()
+    for fault in faults:
+        yield failed("install", fault)
+    if not faults:
+        yield ok("install", f"an empty environment can install {REQUIREMENTS}")
+
+
+async def unresolved() -> list[str]:
+    """Return the reason of pip, or nothing if an empty environment could install the requirements."""
+    pip = await asyncio.create_subprocess_exec(*PIP_INSTALL, "-r", REQUIREMENTS, stdout=DEVNULL, stderr=PIPE)
+    try:
+        _, printed = await pip.communicate()
+    finally:
+        if pip.returncode is None:  # the limit of a check has ended the wait
+            pip.kill()
+            await pip.wait()
+    return [printed.decode(errors="replace").strip().rpartition("\n")[2]] if pip.returncode else []

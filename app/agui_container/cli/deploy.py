@@ -152,6 +152,8 @@ class Work:
         source = None if options.image else SourceFolder(Path.cwd(), options.dockerfile)
         if source and not source.has_dockerfile:
             raise DeployRefused(f"there is no {options.dockerfile}. `agui init` makes a project with one.")
+        for fault in source.find_faults() if source else ():
+            raise DeployRefused(fault)
         check_start(settings, source)
         settings, origins = with_memory(settings, origins, options)
         environment = make_environment(settings, origins, options)

@@ -7,18 +7,20 @@ Rules:
 - A server that could not start is started again after the next change. Meanwhile the page shows why.
 - Threads are in the database of the project, unless a setting names a store, so they survive a restart.
 - Without a setting, only programs of this machine can connect.
-- Clients and the chat page get tracebacks of the agent.
+- Clients and the chat page get tracebacks of the agent. Runs that a restart ends name the files that changed.
 """
 
+import ctypes
 import multiprocessing
 import signal
 import socket
 import sys
 import threading
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from multiprocessing.context import SpawnProcess
+from multiprocessing.sharedctypes import SynchronizedString
 from pathlib import Path
 
 import click
@@ -33,13 +35,16 @@ from agui_container.cli.local_server import listen, local_app, local_server, ref
 from agui_container.cli.options import agent_argument, config_option, host_option, port_option
 from agui_container.cli.project import load_error_text, project_store, with_traceback
 from agui_container.cli.serve import make_current_folder_importable
-from agui_container.protocol.errors import ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.server.run import page_host, run_server
 from agui_container.settings import Settings, SettingsError
 from agui_container.settings_sources import CONFIG_FILE, load_with_origins
 
 REFRESH = {"Refresh": "2"}
 """Lets a browser ask again, until the agent can be loaded."""
+
+CHANGED_BYTES = 1_000
+"""Size of the names of changed files, in memory that this process and the server share. More of them are cut off."""
 
 
 @click.command()
@@ -74,16 +79,19 @@ def dev(agent: str | None, host: str | None, port: int | None, config: Path | No
 def serve_and_restart(serve: Callable[..., None], files: PythonFilter) -> None:
     """Serve until SIGTERM or SIGINT, and start again after changes. Raises ``CommandFailed`` if nothing can watch."""
     spawn, stopped = multiprocessing.get_context("spawn"), threading.Event()
+    changed = spawn.Array(ctypes.c_char, CHANGED_BYTES)
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
 
     def start() -> SpawnProcess:
-        process = spawn.Process(target=serve)
+        changed.value = b""
+        process = spawn.Process(target=serve, kwargs={"changed": changed})
         process.start()
         return process
 
     process = start()
     try:
-        for _ in watch(Path.cwd(), watch_filter=files, stop_event=stopped, raise_interrupt=False):
+        for changes in watch(Path.cwd(), watch_filter=files, stop_event=stopped, raise_interrupt=False):
+            changed.value = names_of(path for _, path in changes)
             end(process)
             process = start()
     except OSError as error:  # usually the limit of inotify
@@ -91,6 +99,10 @@ def serve_and_restart(serve: Callable[..., None], files: PythonFilter) -> None:
         raise CommandFailed(f"cannot watch the files of this folder: {error}. {advice}") from None
     finally:
         end(process)
+
+
+def names_of(paths: Iterable[str]) -> bytes:
+    return ", ".join(sorted({Path(path).name for path in paths})).encode(errors="replace")[:CHANGED_BYTES]
 
 
 def end(process: SpawnProcess) -> None:
@@ -130,6 +142,7 @@ def serve_child(
     *,
     host: str,
     store: str | None,
+    changed: SynchronizedString,
     sockets: list[socket.socket],
 ) -> None:
     """Serve in a child process until the next change."""
@@ -137,16 +150,25 @@ def serve_child(
         agent,
         config=config,
         sockets=sockets,
-        on_load_error=partial(show_load_error, sockets=sockets),
-        describe_failure=with_traceback,
+        on_start_error=partial(show_start_error, sockets=sockets),
+        describe_failure=partial(describe_dev_failure, changed),
         host=host,
         store=store,
     )
     sys.exit(status)
 
 
-def show_load_error(error: Exception, *, sockets: list[socket.socket]) -> None:
+def describe_dev_failure(changed: SynchronizedString, error: BaseException) -> AppError:
+    """Return what clients read of an exception of the agent, with its traceback, or of a restart."""
+    described, names = with_traceback(error), changed.value.decode(errors="replace")
+    if described.code is ErrorCode.SHUTTING_DOWN and names:
+        return AppError(described.code, f"restarted: {names} changed")
+    return described
+
+
+def show_start_error(error: Exception, *, sockets: list[socket.socket]) -> None:
     """Answer every request with the error until SIGTERM: a browser by a page, a client by RUN_ERROR."""
+    click.echo("waiting for a change of a file, to start again", err=True)
     text, status = load_error_text(error), ErrorCode.INTERNAL_ERROR.http
 
     async def answer(request: Request) -> Response:

@@ -16,19 +16,20 @@ import click
 import msgspec
 from pydantic import SecretStr
 
+from agui_container.aws.deploy.requirements import REQUIREMENTS
 from agui_container.cli import checks
 from agui_container.cli.checks import CheckStatus, Finding, Findings, failed, ok
 from agui_container.cli.config import MASK
 from agui_container.cli.options import agent_argument, config_option
 from agui_container.cli.serve import make_current_folder_importable
 from agui_container.log_values import mask_passwords
-from agui_container.settings import MissingExtra, Settings, SettingsError
+from agui_container.settings import MissingExtra, Settings, SettingsError, with_agent
 from agui_container.settings_sources import load_with_origins
 
-CHECK_SECONDS = 120.0
-"""Limit of one check."""
+CHECK_SECONDS = 300.0
+"""Limit of one check. On a busy machine pip takes minutes to resolve what a project requires."""
 
-INSTALL = "Install what is missing: in a project, pip install -r requirements.txt"
+INSTALL = f"Install what is missing: in a project, pip install -r {REQUIREMENTS}"
 
 SHOWN_PACKAGES = (
     *("agui-container", "ag-ui-protocol", "fastapi", "uvicorn", "pydantic", "mcp", "boto3", "strands-agents"),
@@ -44,8 +45,9 @@ CHECKS: Mapping[str, Check] = {
     "store": checks.check_store,
     "model": checks.check_models,
     "mcp": checks.check_mcp_servers,
+    "install": checks.check_installation,
 }
-"""Checks of what the settings name, in the order of the report."""
+"""Checks of the project and of what its settings name, in the order of the report."""
 
 
 @click.command()
@@ -53,7 +55,7 @@ CHECKS: Mapping[str, Check] = {
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all findings.")
 def doctor(agent: str | None, config: Path | None, *, as_json: bool) -> int:
-    """Check Python, packages, settings, the agent, its store, models and MCP servers.
+    """Check Python, packages, settings, the agent, its store, models, MCP servers and requirements.
 
     Each model is asked for one token. The exit status is 1 if a check failed, and else 0.
     """
@@ -95,7 +97,7 @@ async def examine(agent: str | None, config: Path | None) -> Findings:
     except SettingsError as error:
         yield failed("settings", str(error), "Correct it there. `agui config` shows all settings.")
         return
-    settings = settings.model_copy(update={"agent": agent} if agent else {})
+    settings = with_agent(settings, agent) if agent else settings
     named = [f"{name} ({origin})" for name, origin in origins.items() if origin != "default"]
     yield ok("settings", ", ".join(named) or "the defaults")
     for name, check in CHECKS.items():

@@ -34,7 +34,7 @@ from agui_client import (
 from agui_container.cli.failure import error_text, without_controls
 from agui_container.cli.signals import ctrl_c_calls, run_command
 from agui_container.cli.target import ServerOptions, retry_and_show, server_options
-from agui_core.plaintext import text_of
+from agui_core.content import text_of
 
 
 class ExitStatus(IntEnum):

@@ -13,9 +13,9 @@ import uvicorn
 from boto3.session import Session  # type: ignore[import-untyped]
 
 from agui_container.aws.platform import authorizer as inbound
-from agui_container.aws.platform.application import build_platform, server_config
 from agui_container.aws.platform.check import DEFAULT_PROMPT, check_container
 from agui_container.aws.platform.containers import ContainerFactory, ProcessContainer
+from agui_container.aws.platform.data_plane import build_platform, server_config
 from agui_container.aws.platform.headers import check_allowlist
 from agui_container.aws.platform.options import PlatformLimits, PlatformOptions
 from agui_container.aws.platform.rules import report
@@ -167,7 +167,7 @@ def check(
     prompt = prompt or (DEFAULT_PROMPT if agent or command else own_prompt())
     findings = asyncio.run(check_container(make_container, path=path, prompt=prompt))
     click.echo(report(findings, agent or command or "agui serve"))
-    return 1 if findings.broken() else 0
+    return 1 if findings.broken else 0
 
 
 def own_prompt() -> str:

@@ -14,10 +14,10 @@ from pathlib import Path
 import click
 
 from agui_client import Session
-from agui_client.rendering import markdown
 from agui_container.cli.failure import without_controls
 from agui_container.cli.signals import run_command
 from agui_container.cli.target import AT_ONCE, ServerOptions, server_options
+from agui_core.rendering import markdown
 
 
 @click.group()

@@ -1,25 +1,35 @@
 """The wheels of this server and of its Python client, for projects that are installed elsewhere.
 
 Rule: no index has these packages, so nothing may ask one for them. What is installed is packed again from its files,
-because the wheel or the repository that pip took it from may be gone.
+because the wheel or the repository that pip took it from may be gone. What runs from a checkout is built by pip, which
+leaves no file there.
 """
 
 import io
 import json
+import os
 import re
+import subprocess
+import sys
 import zipfile
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 
 SERVER, CLIENT = "agui-container", "agui-client"
+CHECKOUT = Path(__file__).parents[3]
+FOLDERS = {SERVER: CHECKOUT, CLIENT: CHECKOUT / "clients" / "python"}
+"""The packages, and their folders if this module runs from a checkout."""
 
 NOT_PACKED = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
 """Files that an installer writes beside the metadata of a wheel."""
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """The same files make the same wheel."""
+
+BUILD_SECONDS = 300.0
 
 
 class WheelError(Exception):
@@ -34,15 +44,15 @@ class Wheel(Struct, frozen=True):
 
 
 def find_wheel(package: str) -> Wheel:
-    """Pack a package as it is installed. Raises ``WheelError`` if it is not, or runs from a checkout."""
-    try:
-        found = distribution(package)
-    except PackageNotFoundError:
-        raise WheelError(f"{package} is not installed. Install its wheel.") from None
+    """Pack a package as it is installed, or build it from its checkout. Raises ``WheelError``."""
+    installed = [found for found in distributions(name=package) if is_from_wheel(found)]
+    return _packed(installed[0]) if installed else _built(package)
+
+
+def is_from_wheel(found: Distribution) -> bool:
+    """Return False for an editable installation, and for the ``egg-info`` that a build leaves in a checkout."""
     origin = json.loads(found.read_text("direct_url.json") or "{}")
-    if origin.get("dir_info", {}).get("editable"):
-        raise WheelError(f"{package} runs from a checkout. Install its wheel, which `pip wheel --no-deps` makes.")
-    return _packed(found)
+    return found.read_text("WHEEL") is not None and not origin.get("dir_info", {}).get("editable")
 
 
 def _packed(found: Distribution) -> Wheel:
@@ -67,3 +77,22 @@ def _packed(found: Distribution) -> Wheel:
             archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
     name = metadata.name.removesuffix(".dist-info")
     return Wheel(f"wheels/{name}-{tag[1]}.whl", buffer.getvalue())
+
+
+def _built(package: str) -> Wheel:
+    folder = FOLDERS[package]
+    if not (folder / "pyproject.toml").is_file():
+        raise WheelError(f"{package} is not installed. Install its wheel.")
+    with TemporaryDirectory() as made:
+        config = Path(made, "setuptools.cfg")
+        config.write_text(f"[build]\nbuild_base = {made}/build\n[egg_info]\negg_base = {made}\n", encoding="utf-8")
+        command = [sys.executable, "-P", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", made, str(folder)]
+        env = {**os.environ, "DIST_EXTRA_CONFIG": str(config)}
+        try:
+            subprocess.run(command, env=env, capture_output=True, text=True, timeout=BUILD_SECONDS, check=True)  # noqa: S603
+        except subprocess.TimeoutExpired:
+            raise WheelError(f"pip has not built {folder} within {BUILD_SECONDS:g} seconds.") from None
+        except subprocess.CalledProcessError as error:
+            raise WheelError(f"pip cannot build {folder}:\n{error.stderr.strip()}") from None
+        [wheel] = Path(made).glob("*.whl")
+        return Wheel(f"wheels/{wheel.name}", wheel.read_bytes())

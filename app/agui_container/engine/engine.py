@@ -105,6 +105,7 @@ class Engine:
         self._tools = tools
         self.quota = Quota(policy.limits, policy.identity_limits, cluster.clock)
         self.registry = RunRegistry(policy.limits, self.quota, self.health)
+        self.loop_monitor = LoopMonitor(self.health, self.registry.open_run_ids)
         self.readers = OpenReaders(self.registry)
         self.leases = (
             None
@@ -273,8 +274,7 @@ class Engine:
         await self.cluster.open()
         if self.leases is not None:
             self._tasks.append(asyncio.create_task(self.leases.run(), name="leases"))
-        monitor = LoopMonitor(self.health, self.registry.open_run_ids)
-        self._tasks.append(asyncio.create_task(monitor.run(), name="loop monitor"))
+        self._tasks.append(asyncio.create_task(self.loop_monitor.run(), name="loop monitor"))
         self.health.start()
         observe_engine(self)
 

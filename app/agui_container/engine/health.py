@@ -4,7 +4,7 @@ Rule: the time changes only when the status does. A timestamp that moves on ever
 alive for hours; one that never moves gets a busy session reaped (docs/architecture.md).
 
 Rule: ``LoopMonitor`` does not wake an idle process. Its measurement ends at once, because the platform may freeze an
-idle process.
+idle process. Time for which SIGSTOP stops a busy one is no delay of its code.
 """
 
 import asyncio
@@ -80,6 +80,10 @@ class LoopMonitor:
         """Set while the process is busy."""
         self._due_at = 0.0
         self._runs: Sequence[str] = ()
+
+    def forgive_stop(self) -> None:
+        """Count no time before now as a delay. A signal handler calls this when a stopped process continues."""
+        self._due_at = max(self._due_at, self._monotonic())
 
     async def run(self) -> None:
         """Measure until this is cancelled."""

@@ -15,7 +15,7 @@ from agui_container.protocol.token_usage import USAGE, count_tokens
 from agui_container.run.notes import UNANSWERED, Entry, entries_in, questions_of
 from agui_container.run.run import Run
 from agui_core.commands import ThreadsFeedback
-from agui_core.plaintext import AskedQuestion, render_plaintext
+from agui_core.rendering import AskedQuestion, render_plaintext
 
 View = dict[str, object]
 """One JSON object of the API, with camelCase names."""

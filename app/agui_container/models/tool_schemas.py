@@ -18,7 +18,7 @@ from ag_ui.core import Tool as ToolSpec
 from pydantic_core import from_json, to_json
 
 from agui_container.log_values import format_fields
-from agui_container.protocol.strict_json import parse_finite_json, without_large_integers
+from agui_container.protocol.strict_json import without_large_integers
 
 logger = logging.getLogger(__name__)
 
@@ -58,15 +58,6 @@ def wire_call_id(number: int) -> str:
     Nine letters and digits satisfy the strictest server (Mistral).
     """
     return f"call{number:05d}"
-
-
-def parse_object(arguments: str) -> dict[str, object] | None:
-    """Return the arguments of a call, or None if they are no JSON object. A text without any means none."""
-    try:
-        value = parse_finite_json(arguments or "{}")
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def wire_name(name: str) -> str:

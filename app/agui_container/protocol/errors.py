@@ -111,3 +111,7 @@ def clip_message(text: str) -> str:
 
 def shutting_down() -> AppError:
     return AppError(ErrorCode.SHUTTING_DOWN, "The server is shutting down.")
+
+
+def validation_error(message: str) -> AppError:
+    return AppError(ErrorCode.VALIDATION_ERROR, clip_message(message))

@@ -74,6 +74,15 @@ def parse_finite_json(text: str) -> object:
     return value
 
 
+def parse_object(arguments: str) -> dict[str, object] | None:
+    """Return the arguments of a call, or None if they are no JSON object. A text without any means none."""
+    try:
+        value = parse_finite_json(arguments or "{}")
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
 # --- limits -----------------------------------------------------------------------------------------------------------
 
 

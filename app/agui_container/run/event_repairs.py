@@ -58,9 +58,7 @@ class ThreadCallIds(Struct):
             case ToolCallStartEvent() | ToolCallArgsEvent() | ToolCallEndEvent():
                 change["tool_call_id"] = self._latest(event.tool_call_id)
             case ToolCallResultEvent():
-                ids = self.all_of(event.tool_call_id)
-                unanswered = [each for each in ids if each in self.rules.open_calls()]
-                change["tool_call_id"] = [*unanswered, ids[-1]][0]
+                change["tool_call_id"] = self._unanswered(event.tool_call_id)
             case ReasoningEncryptedValueEvent(subtype="tool-call"):
                 change["entity_id"] = self._latest(event.entity_id)
             case RunFinishedEvent(outcome=RunFinishedInterruptOutcome() as outcome):
@@ -71,11 +69,16 @@ class ThreadCallIds(Struct):
 
     def _asked(self, interrupt: Interrupt) -> Interrupt:
         """Return the interrupt of a call with its id."""
-        return interrupt.model_copy(update={"tool_call_id": self._latest(interrupt.tool_call_id or "") or None})
+        return interrupt.model_copy(update={"tool_call_id": self._unanswered(interrupt.tool_call_id or "") or None})
 
     def all_of(self, call_id: str) -> Sequence[str]:
         """Return the ids of the calls that the agent has made under an id, and the id itself."""
         return self._ids.get(call_id, [call_id])
+
+    def _unanswered(self, call_id: str) -> str:
+        """Return the id of the first call that the agent has made under an id and not answered, else of the last."""
+        ids = self.all_of(call_id)
+        return [*(each for each in ids if each in self.rules.open_calls()), ids[-1]][0]
 
     def _latest(self, call_id: str) -> str:
         return self.all_of(call_id)[-1]

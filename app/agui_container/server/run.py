@@ -91,6 +91,8 @@ class Server(uvicorn.Server):
 
         Ctrl-C raises nothing meanwhile: uvicorn calls ``handle_exit`` for it.
         """
+        # Python's own handler, because one of the event loop would run after the timer that is late
+        signal.signal(signal.SIGCONT, lambda *_: self._service.loop_monitor.forgive_stop())
         with asyncio.Runner(loop_factory=self.config.get_loop_factory()) as runner:
             loop = runner.get_loop()
             serving = loop.create_task(self.serve(sockets), name="serve")
@@ -200,7 +202,7 @@ def run_server(  # noqa: PLR0913 - every one has a default
     settings: Settings | None = None,
     config: Path | None = None,
     sockets: list[socket.socket] | None = None,
-    on_load_error: Callable[[Exception], object] = lambda _: None,
+    on_start_error: Callable[[Exception], object] = lambda _: None,
     describe_failure: Callable[[BaseException], AppError] = describe_failure,
     **overrides: str | int | None,
 ) -> int:
@@ -211,7 +213,7 @@ def run_server(  # noqa: PLR0913 - every one has a default
         settings: as in ``serve``.
         config: the file to read in place of ``agui.toml``.
         sockets: listen already.
-        on_load_error: called if the settings or the agent cannot be used, after the reason was printed.
+        on_start_error: called if the server cannot start, after the reason was printed.
         describe_failure: returns what clients read of an exception of the agent, or of a shutdown.
         overrides: values of settings.
     """
@@ -227,7 +229,7 @@ def run_server(  # noqa: PLR0913 - every one has a default
         warn_if_shared(settings)
     except (SettingsError, AgentLoadError, ToolLoadError) as error:
         print_start_error(str(error))
-        on_load_error(error)
+        on_start_error(error)
         return 2
     if sockets is None and (reason := bind_error(settings.host, settings.port)) is not None:
         print_start_error(reason)
@@ -236,6 +238,7 @@ def run_server(  # noqa: PLR0913 - every one has a default
     server.run(sockets)
     if server.start_error is not None:
         print_start_error(server.start_error)
+        on_start_error(SettingsError(server.start_error))
         return 2
     return 0 if server.started else 1
 

@@ -15,16 +15,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Generic, ParamSpec, TypeVar, overload
 
-from ag_ui.core import AudioPart, ContentPart, DocumentPart, ImagePart, TextPart, VideoPart
+from ag_ui.core import ContentPart, TextPart
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct
 
 from agui_container.ports import RunContext, ToolContent, ToolError
 from agui_container.protocol.strict_json import json_text
 from agui_container.tools.threads import run_in_thread
+from agui_core.content import PARTS
 from agui_core.function_schema import ArgumentError, ArgumentSchema, parse_docstring
-
-PARTS = (TextPart, ImagePart, AudioPart, VideoPart, DocumentPart)
 
 INJECTED = "ctx"
 """Name of the parameter that receives the ``RunContext``. Models neither see nor set it."""

@@ -15,7 +15,7 @@ from strands.types.streaming import StreamEvent
 from agui_container.ports import current_run
 from tests.agents.frameworks.dice import charge, filled, roll, stumble
 from tests.agents.frameworks.scripted_model import ARGUMENTS, Use, answer
-from tests.agents.turns_of_models import EFFECTS_SAID, next_calls, said_effects
+from tests.agents.turns_of_models import EFFECTS_SAID, RESULTS_SAID, next_calls, said_effects
 
 
 class ScriptedStrandsModel(Model):
@@ -54,15 +54,17 @@ class CallingStrandsModel(ScriptedStrandsModel):
     async def stream(self, messages: Messages, *_: object, **__: object) -> AsyncIterator[StreamEvent]:
         blocks = [(m["role"], block) for m in messages for block in m["content"]]
         said = [block["text"] for role, block in blocks if role == "user" and "text" in block]
-        is_over = said[-1] == EFFECTS_SAID
-        calls = [] if is_over else next_calls(said[0], sum("toolResult" in block for _, block in blocks))
+        results = [block["toolResult"]["content"][0]["text"] for _, block in blocks if "toolResult" in block]
+        is_over = said[-1] in {EFFECTS_SAID, RESULTS_SAID}
+        calls = [] if is_over else next_calls(said[0], len(results))
         yield {"messageStart": {"role": "assistant"}}
         for name, arguments in calls:
             yield {"contentBlockStart": {"start": {"toolUse": {"name": name, "toolUseId": str(uuid4())}}}}
             yield {"contentBlockDelta": {"delta": {"toolUse": {"input": arguments}}}}
             yield {"contentBlockStop": {}}
         if not calls:
-            yield {"contentBlockDelta": {"delta": {"text": said_effects() if is_over else "done"}}}
+            text = ", ".join(results) if said[-1] == RESULTS_SAID else said_effects() if is_over else "done"
+            yield {"contentBlockDelta": {"delta": {"text": text}}}
             yield {"contentBlockStop": {}}
         yield {"messageStop": {"stopReason": "tool_use" if calls else "end_turn"}}
 

@@ -36,10 +36,11 @@ from tests.agents.turns import (
     asks,
     check,
     cut_off,
+    entry,
     expected_effects,
     expected_questions,
 )
-from tests.agents.turns_of_models import CALLS, EFFECTS_SAID, command
+from tests.agents.turns_of_models import CALLS, EFFECTS_SAID, RESULTS_SAID, command
 from tests.contexts import of_type
 from tests.engine.doubles import caller, eventually
 from tests.server.sockets.process import serving
@@ -186,6 +187,33 @@ async def test_calls_of_a_model_of_strands_are_run_once(*, is_gathered: bool) ->
                     assert (case, len(client.questions)) == (case, expected_questions(steps))
                     await client.send(EFFECTS_SAID)
                     assert (case, sorted(client.text.split(", "))) == (case, expected_effects(steps, way) or [""])
+
+
+@pytest.mark.parametrize("how", ["cancel", "interrupt"])
+async def test_an_approved_call_of_a_model_of_strands_that_was_cut_off_reads_so_and_is_not_run_again(how: str) -> None:
+    agent = "tests.agents.frameworks.equipped_strands_agent:calling"
+    with serving(python_of("strands"), agent=agent, tools=TOOLS, tool_policy=POLICY) as server:
+        async with http_client(f"http://127.0.0.1:{server.port}") as http:
+            client, watcher = Client(asks_over_http(http)), Client(asks_over_http(http))
+            await client.send("pay 0")
+            answers = [entry(interrupt, "together") for interrupt in client.waiting]
+            run = asyncio.create_task(client.resume(answers))
+            while not watcher.text:  # until it has started
+                await watcher.send(EFFECTS_SAID)
+            other = Client(client.ask, client.thread_id)
+            if how == "cancel":
+                await http.post("/invocations", json={"command": {"type": "cancel", "threadId": client.thread_id}})
+            else:
+                await other.send(RESULTS_SAID, {"onBusy": "interrupt"})
+                assert other.text == CUT_OFF
+            await run
+            assert (watcher.text, client.outcome) == ("pay 0", "cancelled")
+            assert [event.content for event in of_type(client.events, ToolCallResultEvent)] == [CUT_OFF]
+            await client.resume(answers)
+            await client.send(RESULTS_SAID)
+            assert (client.outcome, client.text) == ("success", CUT_OFF)
+            await client.send(EFFECTS_SAID)
+            assert client.text == ""
 
 
 @pytest.mark.parametrize("how", ["cancel", "interrupt"])

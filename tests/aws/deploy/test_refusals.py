@@ -66,6 +66,27 @@ def test_a_folder_without_a_dockerfile_is_refused(
     assert account.calls == []
 
 
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        (
+            ("requirements.txt", "agui-container[all]"),
+            "requirements.txt names agui-container[all], which is on no index",
+        ),
+        (("Dockerfile", "RUN pip install agui-client"), "Dockerfile names agui-client, which is on no index"),
+        ((".dockerignore", "wheels"), "-py3-none-any.whl, which is not there"),
+    ],
+)
+def test_an_image_that_could_not_install_the_server_is_refused_before_anything_is_made(
+    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str], file: tuple[str, str], message: str
+) -> None:
+    name, text = file
+    (project / name).write_text(text)
+    assert main(["deploy"]) == 2
+    assert message in capsys.readouterr().err
+    assert account.calls == []
+
+
 def test_a_deployment_without_a_region_says_how_to_name_one(
     project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from agui_container.aws.platform.application import build_platform, server_config
 from agui_container.aws.platform.authorizer import NoAuthorizer
+from agui_container.aws.platform.data_plane import build_platform, server_config
 from agui_container.aws.platform.options import PlatformLimits, PlatformOptions
 from tests.aws.platform.doubles import AttachedContainer, MovedClock, ScriptedContainer, ServedPlatform
 from tests.behaviour.server import listening, port_of

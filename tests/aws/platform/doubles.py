@@ -15,10 +15,9 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from agui_container.aws.platform.application import build_platform, server_config
 from agui_container.aws.platform.authorizer import InboundAuthorizer
 from agui_container.aws.platform.containers import ProcessContainer
-from agui_container.aws.platform.data_plane import DataPlane
+from agui_container.aws.platform.data_plane import DataPlane, build_platform, server_config
 from agui_container.aws.platform.options import PlatformOptions
 from agui_container.aws.platform.sessions import ContainerSession
 from tests.behaviour.server import listening

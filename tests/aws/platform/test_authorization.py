@@ -148,9 +148,6 @@ async def test_a_presigned_socket_is_admitted_and_a_changed_one_is_not(attach: A
         assert b"ACCESS_DENIED" in (refused.value.response.body or b"")
 
 
-# --- tokens -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 async def issuer() -> AsyncIterator[TestIssuer]:
     issuer = TestIssuer()

@@ -24,7 +24,7 @@ async def found(*faults: str, **limits: Any) -> RuleFindings:  # noqa: ANN401 - 
 
 
 def states(findings: RuleFindings) -> dict[str, RuleState]:
-    return {rule: finding.state for rule, finding in findings.by_rule.items()}
+    return {rule: findings[rule].state for rule in RULES}
 
 
 async def test_a_container_that_keeps_every_rule_is_found_to_do_so() -> None:
@@ -53,7 +53,7 @@ async def test_the_report_is_made_about_applications_of_aws(name: str, monkeypat
     monkeypatch.setattr(check, "IDLE_SECONDS", 0.0)
     command = [sys.executable, str(CONTAINER.with_name("aws_application.py")), name, "{port}"]
     findings = await check_container(lambda: ProcessContainer(command, {}))
-    assert {*findings.broken()} == AWS_APPLICATIONS[name]
+    assert {*findings.broken} == AWS_APPLICATIONS[name]
 
 
 FAULTS = {
@@ -82,19 +82,19 @@ async def test_each_fault_breaks_its_rule(faults: tuple[str, ...], monkeypatch: 
     if "moves" not in faults:
         monkeypatch.setattr(check, "IDLE_SECONDS", 0.0)
     monkeypatch.setattr(check, "SLOW_SECONDS", 0.2)
-    assert FAULTS[faults] <= {*(await found(*faults)).broken()}
+    assert FAULTS[faults] <= {*(await found(*faults)).broken}
 
 
 async def test_a_container_on_another_port_is_found() -> None:
     findings = await found("wrong-port", start_seconds=5.0)
-    assert {"listen.port", "start.in-time"} == {*findings.broken()}
+    assert {"listen.port", "start.in-time"} == {*findings.broken}
     assert "nothing listens on port" in findings["listen.port"].detail
     assert findings["run.order"].state is RuleState.NOT_SEEN
 
 
 async def test_a_container_that_exits_breaks_the_rule_of_the_start() -> None:
     findings = await found("exits")
-    assert {*findings.broken()} == {"start.in-time"}
+    assert {*findings.broken} == {"start.in-time"}
     assert "exited with status 3" in findings["start.in-time"].detail
 
 
@@ -110,7 +110,7 @@ async def test_a_failure_of_the_check_itself_does_not_keep_the_report_back(monke
 
 async def test_pings_that_are_not_answered_during_a_run_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "IDLE_SECONDS", 0.0)
-    assert "ping.during-run" in (await found("ping-blocks", ping_answer_seconds=0.2)).broken()
+    assert "ping.during-run" in (await found("ping-blocks", ping_answer_seconds=0.2)).broken
 
 
 def test_the_report_has_a_line_per_rule_and_says_what_was_seen() -> None:

@@ -137,11 +137,6 @@ async def test_a_body_above_the_quota_is_refused(attach: AttachPlatform) -> None
     assert (refused.status_code, events(refused)[0]["code"]) == (400, "VALIDATION_ERROR")
 
 
-@pytest.mark.parametrize("path", [f"{INVOCATIONS}/.well-known/agent-card.json", f"{RUNTIME}/commands"])
-async def test_operations_that_are_not_here_are_not_found(attach: AttachPlatform, path: str) -> None:
-    assert (await (await attach()).http.post(path, content=b"{}")).status_code == 404
-
-
 async def test_a_runtime_that_is_no_arn_is_refused(attach: AttachPlatform) -> None:
     refused = await (await attach()).http.post("/runtimes/arn%3Aaws%3Alambda/invocations", content=b"{}")
     assert (refused.status_code, events(refused)[0]["code"]) == (400, "VALIDATION_ERROR")
@@ -150,9 +145,6 @@ async def test_a_runtime_that_is_no_arn_is_refused(attach: AttachPlatform) -> No
 async def test_a_session_that_is_not_there_cannot_be_stopped(attach: AttachPlatform) -> None:
     refused = await (await attach()).http.post(f"{RUNTIME}/stopruntimesession", headers={HEADER: SESSION})
     assert (refused.status_code, refused.headers["x-amzn-errortype"]) == (404, "ResourceNotFoundException")
-
-
-# --- streams ----------------------------------------------------------------------------------------------------------
 
 
 async def test_the_container_does_not_notice_that_its_caller_has_gone(attach: AttachPlatform) -> None:

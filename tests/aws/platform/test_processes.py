@@ -11,11 +11,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from agui_container.aws.platform.application import build_platform, server_config
 from agui_container.aws.platform.authorizer import NoAuthorizer
 from agui_container.aws.platform.check import run_input
 from agui_container.aws.platform.containers import ContainerFactory, ProcessContainer
-from agui_container.aws.platform.data_plane import DataPlane
+from agui_container.aws.platform.data_plane import DataPlane, build_platform, server_config
 from agui_container.aws.platform.options import PlatformLimits, PlatformOptions
 from agui_container.aws.platform.sessions import SessionState
 from tests.aws.platform.doubles import CONTAINER, HEADER, IMAGE, INVOCATIONS, OWN_SERVER, RUNTIME, SESSION, events

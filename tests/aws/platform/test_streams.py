@@ -44,7 +44,7 @@ SEVERAL_LINES = b'data: {"type": "RUN_STARTED",\ndata:"threadId": "t1",\ndata: "
     ids=["chunks", "several lines of data", "an error at once"],
 )
 def test_a_stream_that_the_official_client_reads_breaks_no_rule(pieces: tuple[bytes, ...]) -> None:
-    assert not found(*pieces).broken()
+    assert not found(*pieces).broken
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_stream_that_the_official_client_reads_breaks_no_rule(pieces: tuple[by
     ],
 )
 def test_a_stream_that_breaks_a_rule_is_found(pieces: tuple[bytes, ...], broken: set[str]) -> None:
-    assert {*found(*pieces).broken()} == broken
+    assert {*found(*pieces).broken} == broken
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_stream_that_breaks_a_rule_is_found(pieces: tuple[bytes, ...], broken:
 def test_what_the_official_client_cannot_read_is_a_verdict_with_its_line(text: bytes, shown: str) -> None:
     for pieces in ((STARTED, text, FINISHED), (STARTED, FINISHED, text)):
         findings = found(*pieces)
-        assert {*findings.broken()} == {"invocations.stream"}
+        assert {*findings.broken} == {"invocations.stream"}
         assert shown in findings["invocations.stream"].detail
 
 
@@ -91,7 +91,7 @@ def test_lines_that_end_in_cr_lf_are_named_and_their_events_are_judged_all_the_s
     whole = (STARTED + FINISHED).replace(b"\n", b"\r\n")
     for size in (1, 7, len(whole)):
         findings = found(*(whole[at : at + size] for at in range(0, len(whole), size)))
-        assert {*findings.broken()} == {"invocations.stream"}
+        assert {*findings.broken} == {"invocations.stream"}
         assert "CR LF" in findings["invocations.stream"].detail
 
 
@@ -100,7 +100,7 @@ def test_lines_that_end_in_cr_lf_are_named_and_their_events_are_judged_all_the_s
 )
 def test_a_type_that_the_official_client_forgives_is_a_note(kind: str, effect: str) -> None:
     findings = found(STARTED, frame(kind), frame(kind), FINISHED)
-    assert not findings.broken()
+    assert not findings.broken
     assert findings.notes == [f"AG-UI 1.0 has no event {kind}: the official client {effect}"]
 
 
@@ -109,7 +109,7 @@ def test_the_order_of_a_stream_without_an_event_was_not_seen() -> None:
 
 
 def test_an_answer_that_is_no_stream_is_found() -> None:
-    assert {*found(b"{}", content_type="application/json").broken()} == {"invocations.stream"}
+    assert {*found(b"{}", content_type="application/json").broken} == {"invocations.stream"}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from ag_ui.core import FunctionCall, Tool, ToolCall
 from pydantic import BaseModel
 
 from agui_client import ClientTool, ClientToolResultStatus, Declined, ToolDefinitionError, attachment, client_tool
-from agui_client.client_tools import ClientTools
+from agui_client.client_tools import run_calls
 
 
 def call(name: str, arguments: str = "{}", call_id: str = "c1") -> ToolCall:
@@ -40,9 +40,8 @@ def test_a_function_that_cannot_be_described_is_refused() -> None:
 
 
 async def test_arguments_arrive_as_the_function_declares_them() -> None:
-    (result,) = await ClientTools([measure], None).dispatch(
-        [call("measure", '{"where": {"title": "Berlin"}, "copy": "a"}')]
-    )
+    made = call("measure", '{"where": {"title": "Berlin"}, "copy": "a"}')
+    (result,) = await run_calls([made], {"measure": measure}, None)
     assert result.status is ClientToolResultStatus.SUCCESS
     assert result.message.content == '{"where":{"title":"Berlin","altitude":0.0},"copy":"a","days":1}'
     assert result.message.error is None
@@ -88,7 +87,7 @@ def blocks() -> None:
     ],
 )
 async def test_every_call_has_a_result(made: ToolCall, status: str, text: str) -> None:
-    (result,) = await ClientTools([fails, declines, hangs, blocks], 0.2).dispatch([made])
+    (result,) = await run_calls([made], {it.name: it for it in (fails, declines, hangs, blocks)}, 0.2)
     stuck.set()
     assert (result.status, result.tool_call_id, result.message.content) == (status, "c1", text)
     assert result.message.error is not None
@@ -101,7 +100,7 @@ async def test_content_parts_stay_content_parts() -> None:
         """Plot."""
         return attachment(b"\x89PNG\r\n\x1a\n")
 
-    (result,) = await ClientTools([plot], None).dispatch([call("plot")])
+    (result,) = await run_calls([call("plot")], {"plot": plot}, None)
     assert isinstance(result.message.content, list)
     assert [part.type for part in result.message.content] == ["image"]
 
@@ -116,5 +115,5 @@ async def test_calls_run_at_the_same_time() -> None:
         return number
 
     calls = [call("meet", f'{{"number": {number}}}', f"c{number}") for number in range(20)]
-    results = await ClientTools([meet], None).dispatch(calls)
+    results = await run_calls(calls, {"meet": meet}, None)
     assert [result.output for result in results] == list(range(20))

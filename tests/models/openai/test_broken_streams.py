@@ -24,6 +24,20 @@ async def test_a_server_that_dies_anywhere_is_unavailable(wire: OpenAIServer, mo
         wire.answers.clear()
 
 
+@pytest.mark.parametrize("line_end", [b"", b"\n"], ids=["no line end", "no blank line"])
+async def test_the_last_event_counts_without_a_blank_line_behind_it(
+    line_end: bytes, wire: OpenAIServer, models: Models
+) -> None:
+    usage = {"usage": {"prompt_tokens": 3, "completion_tokens": 2}}
+    first, last = sse(says("a"), says("b", "stop", **usage))
+    wire.gives(OpenAIResponse([first, last.rstrip() + line_end]))
+    given, failure = await read_deltas(models().stream(PROMPT))
+    assert (failure, text_in(given)) == (None, "ab")
+    [used] = [delta["usage"] for delta in given if "usage" in delta]
+    assert isinstance(used, dict)
+    assert (used["inputTokens"], used["outputTokens"]) == (3, 2)
+
+
 LONG = b"x" * 5_000
 
 

@@ -10,7 +10,7 @@ from google.protobuf.json_format import ParseDict
 
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocols.conversation.approvals import ApprovalDecision, Verdict, approval_requests, decision
-from agui_container.protocols.conversation.events import RUN_ENDS, Cancelled, outcome_of, text_of, with_field_names
+from agui_container.protocols.conversation.events import RUN_ENDS, Cancelled, outcome_of, with_field_names
 from agui_container.protocols.conversation.pending import CALL_EVENTS, PendingCalls
 from agui_container.protocols.gen import agent_pb2 as roz
 from agui_container.protocols.gen import kontekst_pb2 as kontekst
@@ -20,6 +20,7 @@ from agui_container.protocols.roz.client_messages import MAX_HISTORY, history_of
 from agui_container.protocols.roz.run_inputs import MAX_TOOLS, ClientTools, tools_by_name
 from agui_container.protocols.roz.team import TeamEvents
 from agui_container.protocols.roz.translator import RozTranslator
+from agui_core.content import text_of
 
 Event = dict[str, Any]
 
@@ -53,9 +54,6 @@ def interrupt_event(*interrupts: Event) -> Event:
     return event("RUN_FINISHED", outcome={"type": "interrupt", "interrupts": list(interrupts)})
 
 
-# --- kontekst ---------------------------------------------------------------------------------------------------------
-
-
 def test_a_question_that_is_no_tool_call_is_proposed_by_its_own_id() -> None:
     translator = KontekstTranslator("r", "s", "default")
     question = {"id": "i9", "reason": "confirm", "message": "Really?"}
@@ -85,9 +83,7 @@ def test_a_run_of_kontekst_asks_for_every_call() -> None:
     start = kontekst.StartRunCommand(prompt="hi", working_dir="/srv")
     opening = KontekstTranslator("r", "s", "d").open(RunStart(start, "m"))
     assert opening.run_input.forwarded_props
-    assert opening.next_props
-    for props in (opening.run_input.forwarded_props, opening.next_props):
-        assert props["approvals"] == {"ask": "all", "onDenial": "cancel"}
+    assert opening.run_input.forwarded_props["approvals"] == {"ask": "all", "onDenial": "cancel"}
     assert [it.value for it in opening.run_input.context or ()] == ["/srv"]
     with pytest.raises(AppError, match="prompt"):
         KontekstTranslator("r", "s", "d").open(RunStart(kontekst.StartRunCommand(), "m"))
@@ -105,9 +101,6 @@ def test_a_run_by_skill_leaves_a_message_of_the_user(start: Event, text: str) ->
     command = ParseDict(start, kontekst.StartRunCommand())
     (message,) = KontekstTranslator("r", "s", "d").open(RunStart(command, "m")).run_input.messages
     assert (message.role, message.content) == ("user", text)
-
-
-# --- roz --------------------------------------------------------------------------------------------------------------
 
 
 def test_a_history_names_its_mistake() -> None:
@@ -213,7 +206,20 @@ def test_a_worker_that_asks_tells_how_long_it_waits_for_an_answer() -> None:
     assert [it.worker_approval_requested.timeout_secs for it in events] == [3600, 0, 0]
 
 
-# --- both -------------------------------------------------------------------------------------------------------------
+def test_a_worker_without_a_result_has_the_text_of_its_last_phase() -> None:
+    team, of_worker = TeamEvents("t", lambda: 0.0), {"subagentRunId": "w"}
+    given = [
+        event("SUBAGENT_STARTED", **of_worker, name="helper"),
+        event("TEXT_MESSAGE_CONTENT", **of_worker, delta="Let me see."),
+        event("TOOL_CALL_START", **of_worker, toolCallId="c", toolCallName="look"),
+        event("TOOL_CALL_RESULT", **of_worker, toolCallId="c", content="1"),
+        event("REASONING_MESSAGE_CONTENT", **of_worker, delta="Hm."),
+        event("TEXT_MESSAGE_CONTENT", **of_worker, delta="One."),
+        event("SUBAGENT_FINISHED", **of_worker),
+    ]
+    told = [it for each in given for it in team.feed(EventType(each["type"]), each)]
+    assert [it.worker_phase.phase for it in told if it.HasField("worker_phase")] == [1, 2]
+    assert [it.worker_completed.result for it in told if it.HasField("worker_completed")] == ["One."]
 
 
 def test_the_text_of_a_result_names_what_is_no_text() -> None:
@@ -239,8 +245,6 @@ def test_a_history_of_too_many_messages_is_refused_before_it_is_read() -> None:
     with pytest.raises(AppError, match="5000 messages and parts at most"):
         history_of([message] * (MAX_HISTORY + 1))
 
-
-# --- errors -----------------------------------------------------------------------------------------------------------
 
 KONTEKST, ROZ = KontekstTranslator.field_names, RozTranslator.field_names
 

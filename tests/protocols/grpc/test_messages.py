@@ -78,16 +78,6 @@ def translate(_: EventType, event: Any) -> Iterator[kontekst.RunEvent]:
     yield kontekst.RunEvent(token=kontekst.TokenDeltaEvent(text=event["delta"]))
 
 
-async def test_a_client_that_takes_nothing_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call, "STALLED_SECONDS", 0)
-    reader = Reader()
-    slow = call_of(reader)
-    for _ in range(2):
-        with pytest.raises(AppError, match="reads too slowly"):
-            await slow.send_events(BATCH, translate)
-    assert reader.offered == 1
-
-
 @pytest.mark.parametrize(("window", "is_cut_off"), [(1, True), (0, False)])
 async def test_no_reply_follows_a_part_of_one_whose_sending_was_cancelled(
     window: int,

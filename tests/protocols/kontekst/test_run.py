@@ -1,7 +1,6 @@
 """kontekst's runs and its daemon, as a client of the seed's release speaks to them."""
 
 import contextlib
-import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,22 +28,6 @@ async def finished(clients: Clients, prompt: str = "", **start: Any) -> Run:
     run = await clients.start_run(prompt, **start)
     await run.rest()
     return run
-
-
-async def test_every_call_is_proposed_and_runs_when_it_is_approved() -> None:
-    async with serving_clients() as clients:
-        run = await clients.start_run(call_text("echo", text="ahoy"))
-        (call,) = (await run.until("tools_proposed")).calls
-        assert (call.name, json.loads(call.arguments_json), call.preview) == ("echo", {"text": "ahoy"}, "")
-        await run.send(approve_tool=pb.ApproveToolCommand(call_id=call.call_id))
-        await run.rest()
-    assert run.kinds == [
-        *("started", "turn_completed", "context_snapshot", "tools_proposed", "tool_started", "tool_completed"),
-        *("tools_completed", "token", "turn_completed", "context_snapshot", "completed"),
-    ]
-    (completed,) = run.all("tool_completed")
-    assert (completed.call_id, completed.output) == (call.call_id, "ahoy")
-    assert "ahoy" in run.all("completed")[0].content
 
 
 async def test_a_client_that_says_nothing_more_gets_its_answer() -> None:
@@ -88,9 +71,6 @@ async def test_a_skill_takes_the_place_of_a_prompt(tmp_path: Path) -> None:
         assert failed.error.startswith("start.skill.name: there is no skill named 'sonnet'")
 
 
-# --- the context ------------------------------------------------------------------------------------------------------
-
-
 async def context_of(agent: str) -> pb.ContextSnapshot:
     async with serving_clients(agent=agent) as clients:
         (snapshot,) = (await finished(clients, "hello")).all("context_snapshot")
@@ -117,9 +97,6 @@ async def test_the_window_of_the_model_is_the_size_of_the_context_and_the_sums_o
 async def test_the_context_of_an_agent_that_does_not_report_it_is_not_exhausted() -> None:
     context = await context_of(POET)
     assert (context.context_size, context.remaining_tokens, context.total_tokens) == (LARGEST_SIZE, LARGEST_SIZE, 0)
-
-
-# --- the daemon -------------------------------------------------------------------------------------------------------
 
 
 async def status_of(client: GrpcClient) -> pb.GetStatusResponse:

@@ -151,8 +151,3 @@ def test_a_failed_result_says_so() -> None:
     declined = MessageFacts(status="declined", runtime_ms=3).metadata()
     of_the_client = block_of(result("c1", "{}", error="No.", metadata=declined))
     assert [of_the_client[name] for name in ("status", "raw_response", "runtime_ms")] == ["declined", {}, 3]
-
-
-def test_metadata_of_another_client_under_our_name_says_nothing() -> None:
-    message = UserMessage(id="u", content="Hello", metadata={"roboto": "mine"})
-    assert rows([message]) == [("user", "completed", ["Hello"])]

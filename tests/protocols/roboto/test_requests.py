@@ -78,9 +78,6 @@ def test_unknown_members_of_newer_clients_are_ignored() -> None:
     assert read(StartRequest, {"messages": [HELLO], "newer": 1}).messages[0].text == "Hello\nyou"
 
 
-# --- run inputs -------------------------------------------------------------------------------------------------------
-
-
 def run(**facts: object) -> messages.NewRun:
     session = Facts(tools=[ToolSpec(name="client_look", description="Look.")])
     return messages.NewRun("t1", "r1", 5.0, session, **facts)  # type: ignore[arg-type]
@@ -179,9 +176,3 @@ def test_a_list_of_very_many_items_is_refused_with_one_error(kind: type[Struct],
         read(kind, document)
     assert refused.value.message.startswith(message)
     assert ";" not in refused.value.message
-
-
-def test_a_prompt_and_a_model_profile_are_those_of_the_run() -> None:
-    request = read(StartRequest, {"messages": [HELLO], "system_prompt": "Be brief.", "model_profile": "advanced"})
-    found = messages.start_input(messages.NewRun("t1", "r1", 5.0, Facts(model_profile="advanced")), request)
-    assert (found.messages[0].content, (found.forwarded_props or {})["model"]) == ("Be brief.", "advanced")

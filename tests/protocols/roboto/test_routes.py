@@ -25,14 +25,6 @@ def texts(held: Json) -> list[str]:
     return ["".join(block.get("text", "") for block in message["content"]) for message in held["messages"]]
 
 
-@pytest.mark.parametrize("prefix", ["/v1/ai/chats", "/v1/ai/threads"])
-async def test_both_generations_of_clients_have_the_same_sessions(api: Api, prefix: str) -> None:
-    record = await Api(api.http, prefix).start("stream 2")
-    held = await Api(api.http, prefix).finished(record)
-    assert texts(held) == ["stream 2", "hello world, hello world, "]
-    assert (await api.data("GET", f"/{record['chat_id']}"))["messages"][0]["status"] == "completed"
-
-
 @pytest.mark.parametrize("question", ["wait 1", "stream 3"])
 async def test_a_start_answers_before_the_agent_and_says_that_it_is_at_work(api: Api, question: str) -> None:
     """Also if the agent has answered by then: the package shows its user nothing of what the start has told it."""
@@ -84,13 +76,6 @@ async def test_a_session_is_shown_whatever_another_client_has_written_beside_its
     await api.http.post("/invocations", json=run)
     record = await api.data("GET", "/t")
     assert (texts(record)[0], record["goals"]) == ("stream 1", [])
-
-
-async def test_tools_and_scope_are_those_of_the_session_from_then_on(api: Api) -> None:
-    held = await api.finished(await api.start("stream 1", client_tools=[LOOK]))
-    held = await api.say(held, "call client_look {}")
-    assert held["status"] == "client_tool_turn"
-    assert held["messages"][-1]["content"][0]["answered_by_server"] is False
 
 
 async def test_the_tools_of_all_requests_of_a_session_together_are_limited(api: Api) -> None:
@@ -149,12 +134,6 @@ async def test_results_that_come_after_those_of_another_client_are_refused_and_b
         monkeypatch.setattr(threads, "messages_since", read_before_the_other_client)
         assert (await api.error("POST", path, results(call)))[:2] == (400, INVALID)
         assert len((await api.http.get("/runs")).json()["runs"]) == 2
-
-
-async def test_the_user_may_speak_in_place_of_a_client_tool(api: Api) -> None:
-    held = await api.finished(await api.start("call client_look {}", client_tools=[LOOK]))
-    held = await api.say({**held, "messages": [*held["messages"], {"content": []}]}, "stream 1")
-    assert (held["status"], texts(held)[-1]) == ("user_turn", "hello world, ")
 
 
 async def test_a_turn_goes_on_to_its_end_though_nobody_polls() -> None:

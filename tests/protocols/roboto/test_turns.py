@@ -58,15 +58,6 @@ async def test_a_question_of_an_agent_is_shown_as_an_error_and_a_message_abandon
         assert texts(await api.say(held, "red"))[-1] == "cancelled: red"
 
 
-async def test_a_message_is_answered_though_a_call_of_the_client_waits_beside_an_approval() -> None:
-    tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
-    async with serving_api(tool_policy=POLICY) as api:
-        asked = 'call calculate {"expression": "6*7"}\ncall client_look {}'
-        held = await api.finished(await api.start(asked, client_tools=[tool]))
-        held = await api.say(held, "stream 2")
-    assert (held["status"], texts(held)[-1]) == ("user_turn", "hello world, hello world, ")
-
-
 async def test_a_failure_is_also_text_unless_the_turn_has_text_already(api: Api) -> None:
     silent = await api.finished(await api.data("POST", "", {"invoke_skills": [{"skill_id": "sing"}]}))
     text, error = silent["messages"][-1]["content"]

@@ -81,9 +81,6 @@ async def test_a_task_that_is_not_the_callers_is_not_found() -> None:
                 assert refused.value.status is Status.NOT_FOUND
 
 
-# --- several runs -----------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/runs.db" if request.param == "sqlite" else "memory"

@@ -105,9 +105,6 @@ async def test_a_servers_tool_that_a_client_offers_too_is_run_by_the_server_with
         assert turn.all("1.0 tool_call_finished")[0].result_summary == "ahoy"
 
 
-# --- tools of the client ----------------------------------------------------------------------------------------------
-
-
 async def calls_first(run_input: RunAgentInput) -> AsyncIterator[Item]:
     """Call the first tool, and say afterwards which tools and texts the next run has."""
     if isinstance(run_input.messages[-1], UserMessage):

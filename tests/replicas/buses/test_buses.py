@@ -44,9 +44,6 @@ async def next_of(bus: Bus, after: int, silence: float = WAIT) -> Sequence[Envel
         return await anext(batches)
 
 
-# --- events -----------------------------------------------------------------------------------------------------------
-
-
 async def test_followers_see_what_comes_and_what_came(bus: Bus) -> None:
     await bus.publish(RUN, envelopes(1, 3))
     waiting = [asyncio.create_task(follow_until(bus, 9, after=after)) for after in (0, 2, 3)]
@@ -114,9 +111,6 @@ async def test_many_runs_are_published_and_followed_at_once_and_by_themselves(bu
     assert heard == [envelopes(1, 2, key.run_id) for key in runs]
 
 
-# --- failures ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.services
 async def test_a_bus_that_is_gone_is_said_and_one_that_is_back_is_used(
     tmp_path_factory: pytest.TempPathFactory,
@@ -152,9 +146,6 @@ def test_an_unknown_bus_is_refused_without_repeating_its_url(url: str) -> None:
     with pytest.raises(ValueError, match="must be one of memory, redis://") as refused:
         open_bus(url)
     assert "secret" not in str(refused.value)
-
-
-# --- no bus -----------------------------------------------------------------------------------------------------------
 
 
 async def test_a_process_on_its_own_hears_nothing() -> None:

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
+from agui_container.engine.health import BLOCKED_SECONDS
 from tests.secret_search import planted, search
-from tests.server.sockets.client import ask, get, post, request, run_input
+from tests.server.sockets.client import HttpExchange, ask, get, is_text, post, request, run_input
 from tests.server.sockets.process import COMMAND, ROOT, START_SECONDS, WARNINGS, ServerProcess, environment
 from tests.websocket import socket_to
 
@@ -131,8 +132,13 @@ async def test_every_log_line_is_one_json_object_and_says_nothing_secret(json_se
     assert any("VALIDATION_ERROR" in line["message"] for line in lines if line.get("requestId") == "two")
 
 
-async def test_an_agent_that_blocks_the_event_loop_is_named_in_the_log() -> None:
+async def test_an_agent_that_blocks_the_event_loop_is_named_in_the_log_and_a_stopped_process_is_not() -> None:
     with ServerProcess() as server:
+        held = await (await HttpExchange.open(server.port, post(run_input("hold", runId="held")))).until(is_text)
+        with server.stopped():
+            await asyncio.sleep(2 * BLOCKED_SECONDS)
+        await ask(server.port, post(run_input("release held")))
+        await held.rest()
         blocking = run_input("stall 1.5")
         assert (await ask(server.port, post(blocking))).events[-1]["type"] == "RUN_FINISHED"
         await asyncio.to_thread(server.wait_for, lambda line: "event loop blocked" in line)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from agui_container.ports.records import Change, RunKey, StoredMessage, ThreadKey
 from agui_container.ports.store import Store
-from tests.stores.doubles import THREAD, A, claim_run, ending, run
+from tests.stores.doubles import THREAD, A, claim_run, ending, get_delta, run
 
 
 def user(id: str, text: object) -> StoredMessage:  # noqa: A002 - as in the record
@@ -34,6 +34,4 @@ async def ids(store: Store, key: ThreadKey = THREAD) -> Sequence[str] | None:
 
 
 async def stored_messages(store: Store, key: ThreadKey = THREAD) -> list[tuple[str, bytes]]:
-    delta = await store.thread(key)
-    assert delta is not None
-    return [(message.id, message.data) for message in delta.messages]
+    return [(message.id, message.data) for message in (await get_delta(store, key)).messages]

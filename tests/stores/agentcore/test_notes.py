@@ -9,7 +9,7 @@ from agui_container.engine.engine import Engine
 from agui_container.main import build_service
 from agui_container.ports import Caller, RunInterrupted
 from agui_container.ports.records import Change, ThreadNote
-from agui_container.ports.store import Delete, StoreUnavailable
+from agui_container.ports.store import StoreUnavailable
 from agui_container.settings import Settings
 from agui_container.testing import EVENT, user_input
 from tests.agents.call_tool_agents import CALLS
@@ -67,15 +67,6 @@ async def test_an_answer_that_cannot_be_written_does_not_count(
         await store.settle_note(THREAD, ANSWER)
     service.down = None
     assert await store.settle_note(THREAD, ANSWER)
-
-
-async def test_a_deleted_thread_takes_its_notes_with_it(process: Process) -> None:
-    store = process()
-    await turn(store)
-    await store.put_notes(THREAD, [QUESTION])
-    await store.edit(THREAD, Delete())
-    assert await store.notes(THREAD, "call") == []
-    assert await process().notes(THREAD, "call") == []
 
 
 async def events_of(service: Engine, run_input: RunAgentInput) -> AsyncIterator[object]:

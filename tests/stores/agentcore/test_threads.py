@@ -8,15 +8,13 @@ from agui_container.stores.agentcore import AgentCoreStore, service
 from tests.stores.agentcore.conftest import Process
 from tests.stores.agentcore.doubles import answer, ids, turn
 from tests.stores.agentcore.server import Fault, Memory
-from tests.stores.doubles import THREAD, message, thread_of
+from tests.stores.doubles import THREAD, get_thread, message, thread_of
 
 FORK = ThreadKey("owner", "f1")
 
 
 async def title(store: AgentCoreStore, key: ThreadKey = THREAD) -> str | None:
-    thread = await thread_of(store, key)
-    assert thread is not None
-    return thread.title
+    return (await get_thread(store, key)).title
 
 
 async def test_a_title_that_somebody_chose_is_written_at_once(
@@ -36,8 +34,7 @@ async def test_a_fork_is_there_after_a_restart_and_is_no_new_speech(
         await turn(store, n)
     await process().edit(THREAD, Fork("u2", "f1", 2000.0))
     assert await ids(process(), FORK) == ["u1", "a1", "u2"]
-    fork = await thread_of(process(), FORK)
-    assert fork is not None
+    fork = await get_thread(process(), FORK)
     assert (fork.forked_from, fork.created_at) == (("t1", "u2"), 2000.0)
     assert all("blob" in item for item in service.requested_events()[-1]["payload"])
     again = await process().edit(THREAD, Fork("u2", "f1", 3000.0))

@@ -8,9 +8,9 @@ import pytest
 from agui_container.ports.records import Change, StoredMessage, ThreadStatus
 from agui_container.stores.agentcore import AgentCoreStore
 from tests.stores.agentcore.conftest import Process
-from tests.stores.agentcore.doubles import ids, stored_messages, turn, turn_messages
+from tests.stores.agentcore.doubles import ids, stored_messages, turn
 from tests.stores.agentcore.server import Fault, Memory
-from tests.stores.doubles import THREAD, message, thread_of
+from tests.stores.doubles import THREAD, get_thread, message
 
 
 def conversation_of(event: dict[str, Any]) -> list[tuple[str, str]]:
@@ -34,20 +34,13 @@ async def test_a_turn_costs_one_call_and_a_new_thread_one_more(store: AgentCoreS
     assert service.request_counts() == {"ListEvents": 1, "CreateEvent": 3}
 
 
-async def test_a_new_process_has_the_threads_messages(store: AgentCoreStore, process: Process) -> None:
-    for n in (1, 2, 3):
-        await turn(store, n)
-    restarted = process()
-    assert await stored_messages(restarted) == [(each.id, each.data) for n in (1, 2, 3) for each in turn_messages(n)]
-    thread = await thread_of(restarted, THREAD)
-    assert thread is not None
-    assert (thread.status, thread.active_run, thread.changed_at) == (ThreadStatus.USER_TURN, None, 1003.5)
-
-
 async def test_a_new_process_goes_on_where_the_last_one_ended(process: Process, service: Memory) -> None:
     for n in (1, 2, 3):
         await turn(process(), n)
-    assert await ids(process()) == ["u1", "a1", "u2", "a2", "u3", "a3"]
+    restarted = process()
+    assert await ids(restarted) == ["u1", "a1", "u2", "a2", "u3", "a3"]
+    thread = await get_thread(restarted)
+    assert (thread.status, thread.active_run, thread.changed_at) == (ThreadStatus.USER_TURN, None, 1003.5)
     assert [len(conversation_of(event)) for event in service.requested_events()] == [2, 2, 2]
     assert service.request_counts()["ListEvents"] == 4
 

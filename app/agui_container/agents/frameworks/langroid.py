@@ -49,7 +49,7 @@ from agui_container.agents.as_agent import AgentLoadError
 from agui_container.agents.frameworks.adapter import AdapterSource
 from agui_container.agents.frameworks.translation import failed_tool, result_text
 from agui_container.ports import RunContext
-from agui_core.plaintext import text_of
+from agui_core.content import text_of
 
 
 def wrap(source: ChatAgent | Task, name: str) -> AdapterSource:

@@ -10,7 +10,7 @@ from strands.types.tools import AgentTool
 from agui_container.agents.frameworks.strands import INTERRUPTED, record_started
 from agui_container.ports import RunInterrupted, ToolError, current_run
 from agui_container.ports.tool import for_models
-from agui_core.plaintext import text_of
+from agui_core.content import text_of
 
 
 class StrandsToolHook(HookProvider):  # type: ignore[misc]  # Strands has an environment of its own

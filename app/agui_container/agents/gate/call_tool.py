@@ -212,7 +212,7 @@ class AgentCalls:
             raise RunInterrupted(interrupts_of_calls(self._questions))
         for event in note.call.events() if note.number else ():
             self._ctx.emit(event)
-        made = await self._make(note)
+        made = await self._make(note if note.number else self._gate.with_own_id(note))
         if made.result is None:
             self._questions.append(made)
             await asyncio.sleep(0)  # calls that the agent has made together with this one start

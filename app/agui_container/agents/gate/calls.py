@@ -26,6 +26,7 @@ from agui_container.ports.records import ThreadNote
 from agui_container.ports.tool import MAX_REASON
 from agui_container.protocol.strict_json import json_text, parse_finite_json, without_large_integers
 from agui_core.transcript import DECISION, DENIED, FAILED
+from agui_core.turns import is_repeat
 
 logger = logging.getLogger(__name__)
 STRICT = ConfigDict(extra="forbid")
@@ -166,7 +167,7 @@ class CallNote:
         asked = self.call if self.edited_from is None else replace(self.call, arguments=self.edited_from)
         if number or self.number:
             return (self.number, asked.key) == (number, call.key)
-        return self.id == call.id and call.key in {asked.key, self.call.key}
+        return is_repeat(self.id, call.id) and call.key in {asked.key, self.call.key}
 
     def decided(self, answer: ApprovalAnswer | None) -> "CallNote":
         """Return the note with the answer, and with the edited arguments if there are any and it has not started."""

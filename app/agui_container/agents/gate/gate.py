@@ -12,6 +12,7 @@ Rules:
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -43,6 +44,8 @@ from agui_core.turns import (
     is_awaiting_client,
     last_turn,
     latest_calls,
+    repeated_id,
+    repeated_ids,
     with_settled_calls,
 )
 
@@ -68,11 +71,14 @@ class ToolGate:
         self._request = request
         self._messages = request.messages
         self._settled: dict[str, CallNote] = {}
+        self._announced: Counter[str] = Counter()
 
     @cached_property
     def _known(self) -> Mapping[str, IndexedCall]:
-        """The calls of the history. Of several with one id the last counts, because models may use an id twice."""
-        return latest_calls(self._messages)
+        """The calls of the history. The note of an id is about the last call of this id that has no note of its own."""
+        calls, noted = latest_calls(self._messages), {note.id for note in self.journal.calls}
+        made = {id_: [each for each in repeated_ids(id_, calls) if each == id_ or each not in noted] for id_ in calls}
+        return {id_: calls[ids[-1]] for id_, ids in made.items()}
 
     # --- answers ---
 
@@ -187,6 +193,16 @@ class ToolGate:
 
     # --- calls ---
 
+    def with_own_id(self, note: CallNote) -> CallNote:
+        """Return the note of a new call that a framework has announced, with the id that the thread gives to the call.
+
+        The first call of an id in a run has the note of that id, because snapshots of a framework may repeat it.
+        """
+        before = self._announced[note.id]
+        self._announced[note.id] += 1
+        number = len(list(repeated_ids(note.id, self._known))) + before + 1
+        return replace(note, call=replace(note.call, id=repeated_id(note.id, number))) if before else note
+
     async def make(self, calls: Sequence[CallNote]) -> Sequence[CallNote]:
         """Decide on calls, and run those that may run side by side. Return their notes.
 
@@ -266,7 +282,7 @@ class ToolGate:
         """Return True if a call is cancelled, or denied with no message of the user after it that is to be answered."""
         rejected = [each for each in decisions if decided[each.note.id].is_rejected]
         last = latest_calls(last_turn(self._messages)) if rejected else {}
-        return any(it.is_cancelled or it.note.id in last or it.note.id not in self._known for it in rejected)
+        return any(it.is_cancelled or self._id_of(it.note) in last or it.note.id not in self._known for it in rejected)
 
     def _awaits_client(self, decided: Collection[str]) -> bool:
         """Return True if the client has not answered all its calls beside others that were decided or answered."""

@@ -191,10 +191,10 @@ class TurnJournal:
         once in a run, because a model may use an id twice.
         """
         made = [note for note in self._made.values() if note.turn == self.id and note.is_made_by(call, number)]
-        if not made or (not number and call.id not in self._replayable):
-            return None
-        self._replayable.discard(call.id)
-        return made[0]
+        if not number:
+            made = [note for note in made if note.id in self._replayable]
+            self._replayable -= {note.id for note in made[:1]}
+        return made[0] if made else None
 
     def add(self, calls: Sequence[CallNote]) -> None:
         """Add calls that an answer of this run has settled."""

@@ -34,7 +34,7 @@ from agui_container.agents.upstream.events import UpstreamFault
 from agui_container.agents.upstream.http import CONNECT_SECONDS, failures_as_agent_errors, refuse_failure
 from agui_container.ports import RunContext
 from agui_container.ports.tool import for_models
-from agui_core.plaintext import text_of
+from agui_core.content import text_of
 
 Json = dict[str, Any]
 

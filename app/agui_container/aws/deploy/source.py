@@ -14,6 +14,8 @@ from pathlib import Path
 from msgspec import Struct
 from pathspec import PathSpec
 
+from agui_container.aws.deploy.requirements import REQUIREMENTS, find_faults
+
 NEVER = ("/.git", "/.venv", "/.agui", "__pycache__", ".env", ".env.*", ".envrc")
 """Patterns of Git for files that are in no image, whatever ``.dockerignore`` has: secrets, what no server reads."""
 
@@ -28,12 +30,18 @@ class SourceFolder(Struct, frozen=True):
     def has_dockerfile(self) -> bool:
         return (self.path / self.dockerfile).is_file()
 
+    def find_faults(self) -> Iterator[str]:
+        """Yield why the image could not install this server, as sentences. A Dockerfile may copy wheels anywhere."""
+        names = {file.name for file in self.files()}
+        texts = {file: self._text_of(file) for file in (REQUIREMENTS, self.dockerfile)}
+        return find_faults(texts, lambda path: Path(path).name in names)
+
     def files(self) -> list[Path]:
         """Return the files of the image's context, relative to the folder, in order."""
         return sorted(self._walk())
 
     def _walk(self) -> Iterator[Path]:
-        ignored = PathSpec.from_lines("gitignore", _git_patterns(self._ignore_file()))
+        ignored = PathSpec.from_lines("gitignore", _git_patterns(self._text_of(".dockerignore")))
         never = PathSpec.from_lines("gitignore", NEVER)
         has_exceptions = any(pattern.include is False for pattern in ignored.patterns)
         skipped = never if has_exceptions else ignored + never
@@ -64,8 +72,8 @@ class SourceFolder(Struct, frozen=True):
                 yield name.as_posix(), self._mode(name), (self.path / name).read_bytes()
         yield "Dockerfile", 0o644, (self.path / self.dockerfile).read_bytes()
 
-    def _ignore_file(self) -> str:
-        file = self.path / ".dockerignore"
+    def _text_of(self, name: str) -> str:
+        file = self.path / name
         return file.read_text(encoding="utf-8-sig") if file.is_file() else ""
 
     def _mode(self, name: Path) -> int:

@@ -1,4 +1,4 @@
-"""Operations of the data plane on the sessions of one runtime.
+"""The data plane of one runtime as an application: its operations on sessions, and errors that a test asks for.
 
 Rule: a request passes in one order: scripted errors, runtime, authorization, session, container.
 So AgentCore's own errors come before a container is started.
@@ -11,17 +11,24 @@ import re
 import secrets
 import time
 import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
 from urllib.parse import unquote
 
 import httpx
+import uvicorn
+from pydantic import BaseModel, Field, ValidationError
+from starlette.applications import Starlette
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 from websockets.exceptions import InvalidHandshake
 
 from agui_container.aws.platform.authorizer import InboundCall
 from agui_container.aws.platform.containers import container_client
-from agui_container.aws.platform.errors import PlatformError, PlatformRefusal
+from agui_container.aws.platform.errors import PlatformError, PlatformRefusal, rest_error, run_error
 from agui_container.aws.platform.headers import (
     REQUEST_ID,
     SESSION_ID,
@@ -33,12 +40,23 @@ from agui_container.aws.platform.headers import (
 from agui_container.aws.platform.options import PlatformOptions
 from agui_container.aws.platform.relays import ContainerExchange, SocketRelay, connect_container
 from agui_container.aws.platform.sessions import ContainerSession, ContainerSessions, session_id_of
+from agui_container.server.protocol_classes import choose_http
 from agui_container.web.caller_middleware import BEARER_PROTOCOL, protocol_token
 
-RUNTIME = re.compile(r"arn:aws[a-z-]*:bedrock-agentcore:[a-z0-9-]+:\d{12}:runtime/[A-Za-z0-9_-]+|[A-Za-z0-9_-]+")
+RUNTIME = "/runtimes/{runtime:path}"
+"""Path of the runtime. Its ARN has a slash, which clients write as %2F."""
+
+ARN_OR_ID = re.compile(r"arn:aws[a-z-]*:bedrock-agentcore:[a-z0-9-]+:\d{12}:runtime/[A-Za-z0-9_-]+|[A-Za-z0-9_-]+")
 """ARN of a runtime, or its id. Every one of them means the runtime that is here."""
 
 logger = logging.getLogger(__name__)
+
+
+class NextError(BaseModel):
+    """Body of ``POST /_platform/next-error``. AWS's clients try three times, so an error may come for ``count``."""
+
+    code: str
+    count: Annotated[int, Field(ge=1, le=100)] = 1
 
 
 class DataPlane:
@@ -86,9 +104,17 @@ class DataPlane:
         self.sessions.stop(session_id)
         return JSONResponse({}, headers={SESSION_ID: session_id, REQUEST_ID: own[REQUEST_ID]})
 
-    def script_error(self, error: PlatformError, count: int) -> None:
+    async def set_next_error(self, request: Request) -> Response:
         """Answer the next requests with an error of the table, whatever they are."""
-        self._scripted = [error] * count
+        try:
+            chosen = NextError.model_validate_json(await request.body())
+            error = PlatformError[chosen.code]
+        except (ValidationError, KeyError):
+            codes = ", ".join(PlatformError.__members__)
+            message = f'The body must be {{"code": …, "count": 1 to 100}} with one of {codes}.'
+            return JSONResponse({"message": message}, 400)
+        self._scripted = [error] * chosen.count
+        return JSONResponse({"code": error.name, "count": chosen.count})
 
     # --- steps ---
 
@@ -100,7 +126,7 @@ class DataPlane:
             scripted = self._scripted.pop()
             raise PlatformRefusal(scripted, f"{scripted.value.message} (as POST /_platform/next-error asked for)")
         runtime = unquote(call.path.split("/")[2])
-        if not RUNTIME.fullmatch(runtime):
+        if not ARN_OR_ID.fullmatch(runtime):
             message = f"{runtime!r} is no agentRuntimeArn. In a path its slash is written as %2F."
             raise PlatformRefusal(PlatformError.VALIDATION_ERROR, message)
         own = {REQUEST_ID: request_id_of(connection)}
@@ -139,3 +165,55 @@ def inbound_call(connection: HTTPConnection, body: bytes) -> InboundCall:
         headers |= headers_in_query(query)
     method, path = scope.get("method", "GET"), scope["raw_path"].decode("latin-1")
     return InboundCall(method, path, query, headers, body, protocol_token(connection.scope))
+
+
+# --- application ------------------------------------------------------------------------------------------------------
+
+
+def build_platform(options: PlatformOptions) -> Starlette:
+    """Build the platform. ``app.state.plane`` is its data plane. All containers end with the application's lifespan."""
+    plane = DataPlane(options)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        await plane.aclose()
+
+    routes = [
+        Route(f"{RUNTIME}/invocations", plane.invoke, methods=["POST"]),
+        WebSocketRoute(f"{RUNTIME}/ws", plane.connect),
+        Route(f"{RUNTIME}/stopruntimesession", plane.stop, methods=["POST"]),
+        Route("/_platform/next-error", plane.set_next_error, methods=["POST"]),
+    ]
+    handlers: dict[Any, Any] = dict.fromkeys((PlatformRefusal, Exception), answer_error)  # Starlette's are narrower
+    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
+    app.state.plane = plane
+    return app
+
+
+async def answer_error(connection: Request | WebSocket, error: Exception) -> Response | None:
+    """Answer in the form of the operation, and log the reason. The server logs a mistake of the platform itself."""
+    refusal = error if isinstance(error, PlatformRefusal) else PlatformRefusal(PlatformError.INTERNAL_ERROR)
+    logger.info("request refused: %s %s", refusal.error.name, refusal.message)
+    request_id = request_id_of(connection)
+    if isinstance(connection, WebSocket):
+        status = refusal.error.value.rest_status
+        await connection.send_denial_response(run_error(refusal, request_id, status))
+        return None
+    is_invocation = connection.url.path.endswith("/invocations")
+    return run_error(refusal, request_id) if is_invocation else rest_error(refusal, request_id)
+
+
+def server_config(app: Starlette) -> uvicorn.Config:
+    """Return uvicorn's configuration for the platform. uvicorn watches the size of the caller's frames."""
+    return uvicorn.Config(
+        app,
+        http=choose_http(),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        ws_max_size=app.state.plane.options.limits.frame_bytes,
+        ws_per_message_deflate=False,
+        timeout_graceful_shutdown=1,
+        lifespan="on",
+    )

@@ -45,7 +45,9 @@ def judge_ping(findings: RuleFindings, ping: PingAnswer) -> None:
     if ping.changed_at is None:
         findings.explain("ping.time", "the field is left out")
     else:
-        judge("ping.time", holds=_is_past(ping.changed_at), detail=f"time_of_last_update is {ping.changed_at!r}")
+        at = ping.changed_at
+        is_past = type(at) in (int, float) and at <= time.time() + SKEW_SECONDS  # type: ignore[operator]
+        judge("ping.time", holds=is_past, detail=f"time_of_last_update is {at!r}")
 
 
 def judge_idle_pings(findings: RuleFindings, pings: Sequence[PingAnswer]) -> None:
@@ -57,12 +59,6 @@ def judge_idle_pings(findings: RuleFindings, pings: Sequence[PingAnswer]) -> Non
     elif last:
         detail = f"it moved {len(times) - 1} times while the status was {last[0].status}"
         findings.judge("ping.still", holds=len(times) == 1, detail=detail)
-
-
-def _is_past(changed_at: object) -> bool:
-    if isinstance(changed_at, bool) or not isinstance(changed_at, int | float):
-        return False
-    return changed_at <= time.time() + SKEW_SECONDS
 
 
 def json_object(text: str | bytes) -> Mapping[str, object] | None:

@@ -55,29 +55,40 @@ RULES: Mapping[str, str] = {
 
 
 class RuleFinding(NamedTuple):
-    state: RuleState = RuleState.NOT_SEEN
+    state: RuleState
     detail: str = ""
 
 
 @dataclass(slots=True)
 class RuleFindings:
-    """Findings about one container, over all of its sessions. Notes are for its author, and break no rule."""
+    """Findings about one container, over all of its sessions.
 
-    by_rule: dict[str, RuleFinding] = field(default_factory=lambda: dict.fromkeys(RULES, RuleFinding()))
+    Attributes:
+        held: rules that were seen to hold.
+        broken: rules that were seen broken, with what was seen first.
+        unseen: reasons why rules could not be seen.
+        notes: for the container's author. They break no rule.
+    """
+
+    held: set[str] = field(default_factory=set)
+    broken: dict[str, str] = field(default_factory=dict)
+    unseen: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def __getitem__(self, rule: str) -> RuleFinding:
-        return self.by_rule[rule]
+        if rule in self.broken:
+            return RuleFinding(RuleState.BROKEN, self.broken[rule])
+        is_held = rule in self.held
+        return RuleFinding(RuleState.HELD) if is_held else RuleFinding(RuleState.NOT_SEEN, self.unseen.get(rule, ""))
 
-    def hold(self, rule: str, detail: str = "") -> None:
-        """Record that a rule was seen to hold, unless it was broken before."""
-        if self.by_rule[rule].state is not RuleState.BROKEN:
-            self.by_rule[rule] = RuleFinding(RuleState.HELD, detail)
+    def hold(self, rule: str) -> None:
+        self.held.add(rule)
 
     def break_rule(self, rule: str, detail: str) -> None:
-        """Record that a rule was broken. The first detail stays."""
-        if self.by_rule[rule].state is not RuleState.BROKEN:
-            self.by_rule[rule] = RuleFinding(RuleState.BROKEN, detail)
+        self.broken.setdefault(rule, detail)
+
+    def explain(self, rule: str, detail: str) -> None:
+        self.unseen[rule] = detail
 
     def judge(self, rule: str, *, holds: bool, detail: str) -> None:
         """Record that a rule was held or broken. The detail is that of a breach."""
@@ -86,25 +97,19 @@ class RuleFindings:
         else:
             self.break_rule(rule, detail)
 
-    def explain(self, rule: str, detail: str) -> None:
-        if self.by_rule[rule].state is RuleState.NOT_SEEN:
-            self.by_rule[rule] = RuleFinding(RuleState.NOT_SEEN, detail)
-
     def note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
-
-    def broken(self) -> Mapping[str, RuleFinding]:
-        return {rule: found for rule, found in self.by_rule.items() if found.state is RuleState.BROKEN}
 
 
 def report(findings: RuleFindings, target: str) -> str:
     """Return a report: a line for each rule, and what was seen where a rule was not held."""
     lines = [target, ""]
-    for rule, (state, detail) in findings.by_rule.items():
-        lines.append(f"{state:<9} {rule:<20} {RULES[rule]}")
-        if detail and state is not RuleState.HELD:
+    for rule, sentence in RULES.items():
+        state, detail = findings[rule]
+        lines.append(f"{state:<9} {rule:<20} {sentence}")
+        if detail:
             lines.append(f"{'':<31}{detail}")
     lines += [f"{'note':<31}{note}" for note in findings.notes]
-    counts = Counter(state for state, _ in findings.by_rule.values())
+    counts = Counter(findings[rule].state for rule in RULES)
     return "\n".join([*lines, "", ", ".join(f"{counts[state]} {state}" for state in RuleState)])

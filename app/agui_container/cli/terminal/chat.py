@@ -19,7 +19,6 @@ from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.history import FileHistory
 
 from agui_client import AgentClientError, Approval, Decision, Session, SessionStatus
-from agui_client.rendering import markdown
 from agui_container.cli.failure import error_text
 from agui_container.cli.signals import ctrl_c_calls
 from agui_container.cli.target import AT_ONCE, Target
@@ -27,6 +26,7 @@ from agui_container.cli.terminal import questions
 from agui_container.cli.terminal.asker import Asker
 from agui_container.cli.terminal.files import LastConversation, ServerFiles
 from agui_container.cli.terminal.screen import Screen
+from agui_core.rendering import markdown
 
 NAME = re.compile(r"/[\w-]*(\s|$)")
 """The begin of a slash command. A path, which a terminal pastes for a dropped file, has a second slash."""

@@ -40,7 +40,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from agui_container.cli.failure import without_controls
-from agui_core.plaintext import text_of
+from agui_core.content import text_of
 from agui_core.transcript import DENIED, DURATION, FAILED
 
 FRAMES = 10

@@ -36,9 +36,10 @@ from msgspec import Struct, field
 from agui_container.models.bedrock.media import IN_FAILED_RESULT, Block, MediaConverter, limit_media
 from agui_container.models.bedrock.options import BedrockOptions, CachePlace, Guardrail
 from agui_container.models.bedrock.reasoning_signature import verify_reasoning
-from agui_container.models.tool_schemas import ProviderTools, parse_object, wire_call_id, wire_name, wire_names
+from agui_container.models.tool_schemas import ProviderTools, wire_call_id, wire_name, wire_names
 from agui_container.ports import MediaDroppedDelta, Prompt
 from agui_container.ports.tool import for_models
+from agui_container.protocol.strict_json import parse_object
 from agui_core.transcript import has_failed, repeats_error
 from agui_core.turns import IndexedCall, index_calls
 

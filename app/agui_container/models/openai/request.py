@@ -53,9 +53,10 @@ from agui_container.models.media import (
     why_not_inline,
 )
 from agui_container.models.openai.opaque_fields import OF_CALL, OpaqueFields, message_blocks
-from agui_container.models.tool_schemas import ProviderTools, parse_object, wire_call_id, wire_name, wire_names
+from agui_container.models.tool_schemas import ProviderTools, wire_call_id, wire_name, wire_names
 from agui_container.ports import MediaDroppedDelta, Prompt
 from agui_container.ports.tool import for_models
+from agui_container.protocol.strict_json import parse_object
 from agui_core.transcript import has_failed
 from agui_core.turns import IndexedCall, index_calls
 

@@ -51,13 +51,21 @@ class Transport:
         try:
             async with self._client.stream("POST", self._url, content=body) as response:
                 await _refuse(response)
-                response.headers["content-type"] = EVENT_STREAM  # some servers name another one, or none
-                async with aclosing(EventSource(response).aiter_sse()) as events:
+                # some servers name another content type, or none
+                whole = httpx.Response(200, headers={"content-type": EVENT_STREAM}, content=_with_blank_line(response))
+                async with aclosing(EventSource(whole).aiter_sse()) as events:
                     async for event in events:
                         if event.data:
                             yield event.data
         except httpx.RequestError as error:
             raise connection_failure(error) from error
+
+
+async def _with_blank_line(response: httpx.Response) -> AsyncGenerator[bytes, None]:
+    """Yield the body and the blank line behind its last event, which relays such as new-api leave out."""
+    async for data in response.aiter_bytes():
+        yield data
+    yield b"\n\n"
 
 
 async def _refuse(response: httpx.Response) -> None:

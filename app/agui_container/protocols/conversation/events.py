@@ -9,7 +9,6 @@ from typing import Any
 
 from ag_ui.core import EventType
 from msgspec import Struct
-from pydantic import BaseModel
 
 from agui_container.protocol.errors import AppError, ErrorCode
 
@@ -46,14 +45,10 @@ Outcome = Completed | Cancelled | Unanswered | Failed
 def outcome_of(kind: EventType, event: Event) -> Outcome:
     """Return the outcome that the last event of a run tells. Calls that still wait are no part of it."""
     if kind is EventType.RUN_ERROR:
-        return Failed(error_of(event))
+        code = next((it for it in ErrorCode if it == event.get("code")), ErrorCode.AGENT_ERROR)
+        return Failed(AppError(code, str(event.get("message", ""))))
     is_cancelled = (event.get("outcome") or {}).get("type") == "cancelled"
     return Cancelled() if is_cancelled else Completed()
-
-
-def error_of(event: Event) -> AppError:
-    code = next((known_code for known_code in ErrorCode if known_code == event.get("code")), ErrorCode.AGENT_ERROR)
-    return AppError(code, str(event.get("message", "")))
 
 
 def with_field_names(error: AppError, names: Mapping[str, str]) -> AppError:
@@ -70,23 +65,6 @@ def with_field_names(error: AppError, names: Mapping[str, str]) -> AppError:
         return next((names[path] for path in paths if path in names), match[0])
 
     return AppError(error.code, FIELD.sub(name, error.message), wait_seconds=error.wait_seconds)
-
-
-def text_of(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    return "\n".join(map(part_text, content)) if isinstance(content, list) else ""
-
-
-def part_text(part: object) -> str:
-    """Return the text of a content part, decoded JSON or a model, or the type of a part without text."""
-    if isinstance(part, BaseModel):
-        text, kind = getattr(part, "text", None), getattr(part, "type", "content")
-    elif isinstance(part, Mapping):
-        text, kind = part.get("text"), part.get("type", "content")
-    else:
-        return ""
-    return text if isinstance(text, str) else f"[{kind}]"
 
 
 def is_failure(result: Event) -> bool:

@@ -15,11 +15,11 @@ from agui_container.engine.views import interrupt_view
 from agui_container.ports import Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocols.conversation.approvals import approval_request
-from agui_container.protocols.conversation.events import text_of
 from agui_container.protocols.conversation.pending import ClientToolCall, OpenCall
 from agui_container.run.policy import ThreadCondition
 from agui_container.run.subscription import Subscription
 from agui_core import turns
+from agui_core.content import text_of
 
 POLL_SECONDS = 1.0
 """Seconds between two checks for a run of another client."""

@@ -9,7 +9,8 @@ the run, and any other client of the thread can answer open approvals.
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -42,6 +43,9 @@ from agui_container.protocols.conversation.pending import (
 )
 from agui_container.protocols.conversation.translator import Cancellation, ClientConnection, Opening, Translator
 from agui_container.run.subscription import Subscription
+
+SKILL = "skill"
+"""Name in ``forwardedProps`` that only the first run of a conversation has."""
 
 Request = TypeVar("Request")
 In = TypeVar("In")
@@ -142,29 +146,37 @@ class ConversationLoop(Generic[Request, In, Out]):
 
     async def answer(self, request: Request) -> None:
         """Answer a request, until no call waits for the client, or the conversation is cancelled."""
-        try:
-            self._open(request)
-            first = self._opening
+        async with self._opened(request) as first:
             subscription = await self._service.admit(first.run_input, self._caller, first.size, first.condition)
             self.is_admitted = True
             await self._forward(subscription, first.messages)
             while self._pending:
                 await self._continue()
+
+    @asynccontextmanager
+    async def _opened(self, request: Request) -> AsyncGenerator[Opening[Out], None]:
+        """Open a conversation, and end it with the block. An ``AppError`` is its outcome."""
+        try:
+            opening = self.offer(request)
+            self._thread_id = opening.run_input.thread_id
+            self._runs = following.ThreadRuns(self._service, self._caller, self._thread_id)
+            yield opening
         except AppError as error:
-            self._fail(error)
-        await self._end()
+            logger.info("conversation failed %s", format_fields({"thread": self._thread_id, "code": error.code}))
+            self._outcome = Failed(error)
+        self._pending.clear()
+        self._is_over = True
+        outcome = self._outcome
+        if isinstance(outcome, Failed):
+            outcome = Failed(with_field_names(outcome.error, self._translator.field_names))
+        await self._client.send([*self._take_early(), *self._translator.end(outcome)])
 
-    def _open(self, request: Request) -> None:
-        self._opening: Opening[Out] = self._translator.open(request)
-        run_input = self._opening.run_input
-        self._thread_id = run_input.thread_id
-        self._runs = following.ThreadRuns(self._service, self._caller, run_input.thread_id)
-        self._pending = PendingCalls(timeouts_of(self._opening))
-
-    def offer(self, request: Request) -> None:
+    def offer(self, request: Request) -> Opening[Out]:
         """Let the runs that continue the conversation have the tools and the context of this request."""
         self._opening = self._translator.open(request)
-        self._pending.offer(timeouts_of(self._opening))
+        tools = self._opening.run_input.tools or ()
+        self._pending.offer({tool.name: self._opening.timeouts_ms.get(tool.name) for tool in tools})
+        return self._opening
 
     async def answer_open_call(self, request: Request, call: OpenCall, answer: Answer) -> None:
         """Continue the thread with the answer to a call that an earlier conversation has left open.
@@ -173,8 +185,7 @@ class ConversationLoop(Generic[Request, In, Out]):
 
         ``request`` has no message. It gives the client's tools for the run.
         """
-        try:
-            self._open(request)
+        async with self._opened(request):
             self._run_id = await self._runs.latest() or ""
             self._pending.reopen(call)
             await self._client.send(self._translator.ask(self._pending))
@@ -182,21 +193,6 @@ class ConversationLoop(Generic[Request, In, Out]):
             await self._continue()
             if self._pending:
                 self._outcome = Unanswered()
-        except AppError as error:
-            self._fail(error)
-        await self._end()
-
-    def _fail(self, error: AppError) -> None:
-        logger.info("conversation failed %s", format_fields({"thread": self._thread_id, "code": error.code}))
-        self._outcome = Failed(error)
-
-    async def _end(self) -> None:
-        self._pending.clear()
-        self._is_over = True
-        outcome = self._outcome
-        if isinstance(outcome, Failed):
-            outcome = Failed(with_field_names(outcome.error, self._translator.field_names))
-        await self._client.send([*self._take_early(), *self._translator.end(outcome)])
 
     async def _forward(self, subscription: Subscription, messages: Sequence[Out], *, is_followed: bool = False) -> None:
         key, self._is_running = subscription.run.key, True
@@ -283,7 +279,7 @@ class ConversationLoop(Generic[Request, In, Out]):
 
     def _next_input(self, answers: Sequence[Answer]) -> RunAgentInput:
         first = self._opening.run_input
-        props = dict(first.forwarded_props or {} if self._opening.next_props is None else self._opening.next_props)
+        props = {name: value for name, value in (first.forwarded_props or {}).items() if name != SKILL}
         if self._is_given_up:
             props["approvals"] = {**(props.get("approvals") or {}), "onDenial": "cancel"}
         decisions = [it for it in answers if isinstance(it, ApprovalDecision)]
@@ -343,7 +339,3 @@ class ConversationLoop(Generic[Request, In, Out]):
                 messages += self._refuse(late)
             messages += self._translator.settle([result_message(call_id, result)])
         return messages
-
-
-def timeouts_of(opening: Opening[Out]) -> Mapping[str, int | None]:
-    return {tool.name: opening.timeouts_ms.get(tool.name) for tool in opening.run_input.tools or ()}

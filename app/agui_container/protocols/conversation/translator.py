@@ -43,7 +43,6 @@ class Opening(Struct, Generic[Out], frozen=True):
         size: bytes of the request, which count while a run of the conversation is open.
         messages: messages for the client, once the engine has admitted the first run.
         condition: condition on the thread.
-        next_props: ``forwardedProps`` of the runs that continue; None for those of ``run_input``.
         timeouts_ms: milliseconds that the client has to run one of its tools, by name. Without one it has any time.
     """
 
@@ -51,7 +50,6 @@ class Opening(Struct, Generic[Out], frozen=True):
     size: int
     messages: Sequence[Out] = ()
     condition: ThreadCondition = NO_CONDITION
-    next_props: Mapping[str, object] | None = None
     timeouts_ms: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -24,7 +24,7 @@ from h2.exceptions import ProtocolError
 
 from agui_container.log_values import format_fields
 from agui_container.ports import LOG_FIELDS, Caller
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, validation_error
 from agui_container.protocols.conversation.translator import ClientConnection
 from agui_container.protocols.grpc.options import GrpcOptions
 from agui_container.threads import offload, offload_if_large
@@ -165,7 +165,9 @@ class Call(ClientConnection[In, Out], Generic[In, Out]):
             try:
                 for at in range(0, len(data), PIECE_BYTES):
                     async with asyncio.timeout(STALLED_SECONDS):
-                        await self._send_piece(data[at : at + PIECE_BYTES])
+                        if not self._stream._send_initial_metadata_done:
+                            await self._stream.send_initial_metadata(metadata={"x-request-id": self.caller.request_id})
+                        await self._stream._stream.send_data(data[at : at + PIECE_BYTES])
             except TimeoutError:
                 self._is_cut_off = True
                 logger.info("slow gRPC reader disconnected %s", format_fields({"idle_seconds": STALLED_SECONDS}))
@@ -175,11 +177,6 @@ class Call(ClientConnection[In, Out], Generic[In, Out]):
                 raise
             self._stream._send_message_done = True
 
-    async def _send_piece(self, data: bytes) -> None:
-        if not self._stream._send_initial_metadata_done:
-            await self._stream.send_initial_metadata(metadata={"x-request-id": self.caller.request_id})
-        await self._stream._stream.send_data(data)
-
 
 def check_size(size: int, max_bytes: int) -> None:
     if size > max_bytes:
@@ -188,7 +185,7 @@ def check_size(size: int, max_bytes: int) -> None:
 
 def check_id(field: str, value: str) -> None:
     if not 0 < len(value) <= MAX_ID:
-        raise AppError(ErrorCode.VALIDATION_ERROR, f"{field}: must have 1 to {MAX_ID} characters.")
+        raise validation_error(f"{field}: must have 1 to {MAX_ID} characters.")
 
 
 def decode(message_type: type[M], body: bytes) -> M:
@@ -196,7 +193,7 @@ def decode(message_type: type[M], body: bytes) -> M:
     try:
         return message_type.FromString(body)
     except DecodeError:
-        raise AppError(ErrorCode.VALIDATION_ERROR, "The message cannot be decoded.") from None
+        raise validation_error("The message cannot be decoded.") from None
 
 
 def decode_compressed(message_type: type[M], body: bytes, max_bytes: int) -> M:
@@ -205,10 +202,10 @@ def decode_compressed(message_type: type[M], body: bytes, max_bytes: int) -> M:
     try:
         data = inflater.decompress(body, max_bytes + 1)
     except zlib.error:
-        raise AppError(ErrorCode.VALIDATION_ERROR, "The message is not gzip.") from None
+        raise validation_error("The message is not gzip.") from None
     check_size(len(data), max_bytes)
     if not inflater.eof:
-        raise AppError(ErrorCode.VALIDATION_ERROR, "The message is not complete.")
+        raise validation_error("The message is not complete.")
     return decode(message_type, data)
 
 
@@ -217,7 +214,7 @@ def slow_reader() -> AppError:
 
 
 def incomplete_message() -> AppError:
-    return AppError(ErrorCode.VALIDATION_ERROR, "The message did not arrive in full.")
+    return validation_error("The message did not arrive in full.")
 
 
 @asynccontextmanager

@@ -17,8 +17,8 @@ from grpclib.const import Handler as Method
 
 from agui_container.engine.engine import Engine
 from agui_container.log_values import format_fields
-from agui_container.ports import EVERYBODY, Caller
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.ports import EVERYBODY
+from agui_container.protocol.errors import AppError, ErrorCode, validation_error
 from agui_container.protocols.conversation.events import Failed
 from agui_container.protocols.conversation.loop import ConversationLoop
 from agui_container.protocols.gen import kontekst_pb2 as pb
@@ -52,7 +52,7 @@ class KontekstService:
         if command is None:
             return
         if command.WhichOneof("command") != "start":
-            raise AppError(ErrorCode.VALIDATION_ERROR, "The first command must be start.")
+            raise validation_error("The first command must be start.")
         start, new_id = command.start, self._service.new_id
         translator = KontekstTranslator(new_id(), start.session_id or new_id(), start.agent_name or DEFAULT_AGENT)
         try:
@@ -66,7 +66,7 @@ class KontekstService:
         if translator.agent_name not in self._agent_names:
             names = ", ".join(dict.fromkeys(self._agent_names))
             message = f"There is no agent named '{translator.agent_name[:64]}'; known are {names}."
-            raise AppError(ErrorCode.VALIDATION_ERROR, message)
+            raise validation_error(message)
         check_id("session_id", translator.session_id)
         return RunStart(start, self._service.new_id(), self._options.choice(start.agent_name))
 
@@ -104,16 +104,11 @@ class DaemonService:
         await call.receive_request()
         if not self._options.grpc_shutdown:
             raise AppError(ErrorCode.ACCESS_DENIED, "Shutdown is not allowed here; see AGUI_GRPC_SHUTDOWN.")
-        if not is_operator(call.caller):
+        if call.caller.principal is not None or call.caller.owner != EVERYBODY:  # one of several who share the server
             raise AppError(ErrorCode.ACCESS_DENIED, "Only the server's operator may shut it down.")
         await call.send([pb.ShutdownResponse(message="The server is shutting down.")])
         logger.warning("shutdown requested over gRPC %s", format_fields({"request": call.caller.request_id}))
         asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGTERM)
-
-
-def is_operator(caller: Caller) -> bool:
-    """True if a caller has the anonymous scope. A caller with a session or a principal may be one of several."""
-    return caller.principal is None and caller.owner == EVERYBODY
 
 
 async def accepts_connections(endpoint: str) -> bool:

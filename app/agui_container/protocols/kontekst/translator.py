@@ -20,12 +20,13 @@ from typing import Any
 from ag_ui.core import PROTOCOL_VERSION, Context, EventType, RunAgentInput, UserMessage
 from msgspec import Struct
 
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import validation_error
 from agui_container.protocols.conversation.approvals import ApprovalDecision, Verdict, decision
-from agui_container.protocols.conversation.events import Completed, Event, Failed, Outcome, is_failure, text_of
+from agui_container.protocols.conversation.events import Completed, Event, Failed, Outcome, is_failure
 from agui_container.protocols.conversation.pending import Answer, PendingCalls
 from agui_container.protocols.conversation.translator import Cancellation, Opening, Translator
 from agui_container.protocols.gen import kontekst_pb2 as pb
+from agui_core.content import text_of
 
 SNAPSHOT = "context.snapshot"
 
@@ -97,12 +98,8 @@ class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
 
     def open(self, request: RunStart) -> Opening[pb.RunEvent]:
         started = pb.RunStartedEvent(run_id=self.run_id, session_id=self.session_id, agent_name=self.agent_name)
-        return Opening(
-            run_input(request, self.session_id, self.run_id),
-            request.command.ByteSize(),
-            [pb.RunEvent(started=started)],
-            next_props={**PROPS, **request.choice},
-        )
+        first = run_input(request, self.session_id, self.run_id)
+        return Opening(first, request.command.ByteSize(), [pb.RunEvent(started=started)])
 
     def feed(self, kind: EventType, event: Event) -> list[pb.RunEvent]:  # noqa: PLR0911 - a case for each kind
         """Of a subagent only the results of proposed calls are shown."""
@@ -111,9 +108,13 @@ class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
             return self._call_ended(event) if is_shown else []
         match kind:
             case EventType.TEXT_MESSAGE_CONTENT:
-                return [*self._begin_turn(), self._token(event["delta"])]
+                begun = self._begin_turn()
+                self._content.append(event["delta"])
+                return [*begun, pb.RunEvent(token=pb.TokenDeltaEvent(text=event["delta"]))]
             case EventType.REASONING_MESSAGE_CONTENT:
-                return [*self._begin_turn(), self._thought(event["delta"])]
+                begun = self._begin_turn()
+                self._reasoning.append(event["delta"])
+                return [*begun, pb.RunEvent(reasoning=pb.ReasoningDeltaEvent(text=event["delta"]))]
             case EventType.TOOL_CALL_START:
                 begun = self._begin_turn()
                 self._open_calls.add(event["toolCallId"])
@@ -183,14 +184,6 @@ class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
         self._open_calls, self._proposed, self._started = set(), {}, set()
         return completed
 
-    def _token(self, text: str) -> pb.RunEvent:
-        self._content.append(text)
-        return pb.RunEvent(token=pb.TokenDeltaEvent(text=text))
-
-    def _thought(self, text: str) -> pb.RunEvent:
-        self._reasoning.append(text)
-        return pb.RunEvent(reasoning=pb.ReasoningDeltaEvent(text=text))
-
     def _turn_completed(self) -> list[pb.RunEvent]:
         if not self._is_in_turn:
             return []
@@ -215,8 +208,8 @@ class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
     def _call_ended(self, result: Event) -> list[pb.RunEvent]:
         """Return the end of a call, and the end of the turn's tools if this is the last one."""
         call_id, text, has_failed = result["toolCallId"], text_of(result.get("content")), is_failure(result)
-        events = [] if has_failed else self._call_started(call_id)
-        events.append(_tool_failed(call_id, text) if has_failed else _tool_completed(call_id, text))
+        completed = pb.RunEvent(tool_completed=pb.ToolExecutionCompletedEvent(call_id=call_id, output=text))
+        events = [_tool_failed(call_id, text)] if has_failed else [*self._call_started(call_id), completed]
         self._has_open_tools = True
         self._open_calls.discard(call_id)
         if call_id in self._executing:
@@ -234,16 +227,12 @@ def _tool_failed(call_id: str, error: str) -> pb.RunEvent:
     return pb.RunEvent(tool_failed=pb.ToolExecutionFailedEvent(call_id=call_id, error=error))
 
 
-def _tool_completed(call_id: str, output: str) -> pb.RunEvent:
-    return pb.RunEvent(tool_completed=pb.ToolExecutionCompletedEvent(call_id=call_id, output=output))
-
-
 def run_input(start: RunStart, thread_id: str, run_id: str) -> RunAgentInput:
     """A skill without a prompt has its arguments as the user's message, so that the thread keeps them."""
     command = start.command
     skill = {"name": command.skill.name, "arguments": command.skill.arguments} if command.HasField("skill") else None
     if not command.prompt and skill is None:
-        raise AppError(ErrorCode.VALIDATION_ERROR, "start: a prompt or a skill is expected.")
+        raise validation_error("start: a prompt or a skill is expected.")
     text = command.prompt or command.skill.arguments or f"Use the skill {command.skill.name}."
     prompt = UserMessage(id=start.message_id, role="user", content=text)
     folder = Context(description="The user's working directory", value=command.working_dir)

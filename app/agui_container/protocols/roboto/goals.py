@@ -23,7 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agui_container.ports.records import RunStatus, ThreadNote
-from agui_container.protocol.strict_json import parse_finite_json
+from agui_container.protocol.strict_json import parse_object
 from agui_container.protocols.roboto.requests import (
     GOAL,
     JSON,
@@ -176,22 +176,13 @@ def answer_calls(goals: Iterable[DeclaredGoal], turn: Sequence[Message], new_id:
     return Step(list(changed.values()), messages)
 
 
-def arguments_of(call: ToolCall) -> JSON | None:
-    """Return the arguments of a call, or None if they are no JSON object."""
-    try:
-        arguments = parse_finite_json(call.function.arguments)
-    except ValueError:
-        return None
-    return arguments if isinstance(arguments, dict) else None
-
-
 def _data_error(goal: Goal, call: ToolCall) -> str | None:
     """Return the first error in the data of a call, or None if they match the goal's schema."""
     from jsonschema import Draft202012Validator  # type: ignore[import-untyped] # noqa: PLC0415 - it takes 0.2 s
 
     if len(call.function.arguments) > MAX_DATA:
         return f"has more than {MAX_DATA} characters as JSON"
-    data = arguments_of(call)
+    data = parse_object(call.function.arguments)
     if data is None:
         return "must be a JSON object"
     error = next(Draft202012Validator(schema_of(goal)).iter_errors(data), None)

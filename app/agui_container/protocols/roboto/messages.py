@@ -10,7 +10,7 @@ in the last message of the assistant. Subagents, reasoning, instructions and pro
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import takewhile
 
@@ -19,6 +19,7 @@ from ag_ui.core import (
     PROTOCOL_VERSION,
     AssistantMessage,
     Context,
+    Interrupt,
     Message,
     ResumeEntry,
     RunAgentInput,
@@ -30,9 +31,8 @@ from ag_ui.core import (
 )
 from msgspec import Struct, field
 
-from agui_container.protocol.strict_json import parse_finite_json
-from agui_container.protocols.conversation.events import part_text, text_of
-from agui_container.protocols.roboto.goals import DeclaredGoal, arguments_of, request_for
+from agui_container.protocol.strict_json import parse_finite_json, parse_object
+from agui_container.protocols.roboto.goals import DeclaredGoal, request_for
 from agui_container.protocols.roboto.requests import (
     CANCELLED,
     JSON,
@@ -44,6 +44,7 @@ from agui_container.protocols.roboto.requests import (
     StartRequest,
     TurnFailure,
 )
+from agui_core.content import part_text, text_of
 from agui_core.transcript import DURATION, has_failed
 from agui_core.turns import answered_ids
 
@@ -130,34 +131,35 @@ def session_messages(
         open_ids: ids of the messages and calls of the active run that have not ended, or None without an active run.
         failures: turns that have failed, by the id of their last message.
     """
-    answered = answered_ids(messages)
     denied = {each for it in messages if isinstance(it, UserMessage) for each in MessageFacts.of(it.metadata).denied}
     session = _Session({tool.name for tool in facts.tools}, created, open_ids or (), denied)
-    for message in messages if open_ids is None else _final_messages(messages, open_ids, answered):
+    final, is_waiting = (messages, False) if open_ids is None else _final_messages(messages, open_ids)
+    for message in final:
         session.add(message)
         if (failure := failures.get(message.id)) is not None:
             session.add_failure(failure)
-    if open_ids is not None:
-        session.mark_generating(answered)
+    if open_ids is not None and session.messages:
+        last = session.messages[-1]
+        can_grow = last.role == ASSISTANT or (last.role == ROBOTO and is_waiting)
+        last.status = GENERATING if can_grow and last.status == COMPLETED else last.status
     return session.messages
 
 
-def _final_messages(messages: Sequence[Message], open_ids: Collection[str], answered: set[str]) -> Iterator[Message]:
-    """Yield the messages of a thread whose index cannot change any more."""
-    is_waiting = False
-    for message in messages:
+def _final_messages(messages: Sequence[Message], open_ids: Collection[str]) -> tuple[Sequence[Message], bool]:
+    """Return the messages whose index cannot change any more, and True if calls of the last answer have no result."""
+    answered, is_waiting = answered_ids(messages), False
+    for at, message in enumerate(messages):
         match message:
             case UserMessage():
                 is_waiting = False
             case AssistantMessage(subagent_run_id=None):
                 if is_waiting:
-                    return
-                ids = {call.id for call in message.tool_calls or ()}
-                if any(it in open_ids for it in (message.id, *ids)):
-                    yield message
-                    return
-                is_waiting = not ids <= answered
-        yield message
+                    return messages[:at], True
+                calls = {call.id for call in message.tool_calls or ()}
+                is_waiting = not calls <= answered
+                if not {message.id, *calls}.isdisjoint(open_ids):
+                    return messages[: at + 1], is_waiting
+    return messages, is_waiting
 
 
 class _Session:
@@ -193,16 +195,6 @@ class _Session:
         row.content.append(error)
         row.status = "cancelled" if failure.code == CANCELLED else "failed"
 
-    def mark_generating(self, answered: set[str]) -> None:
-        """Mark the last message as generating if more can be appended to it."""
-        last = self.messages[-1] if self.messages else None
-        if last is None or last.status != COMPLETED or last.role == USER:
-            return
-        previous = [block for row in self.messages[-2:-1] for block in row.content]
-        is_waiting = any("input" in block and block["tool_use_id"] not in answered for block in previous)
-        if last.role == ASSISTANT or is_waiting:
-            last.status = GENERATING
-
     def _row(self, role: str, *ids: str, continues: bool = True) -> MessageRecord:
         """Return the last row if it is of this role, or else a new one."""
         if not (continues and self.messages and self.messages[-1].role == role):
@@ -221,8 +213,7 @@ class _Session:
         row.content += map(text_block, parts)  # Roboto has no blocks for media
 
     def _add_assistant(self, message: AssistantMessage) -> None:
-        last = self.messages[-1:]
-        has_calls = any("input" in block for row in last for block in row.content if row.status == COMPLETED)
+        has_calls = any("input" in it for row in self.messages[-1:] for it in row.content if row.status == COMPLETED)
         row = self._row(ASSISTANT, message.id, continues=has_calls)
         if message.content:
             row.content.append(text_block(message.content))
@@ -241,7 +232,7 @@ def _tool_use_block(call: ToolCall, *, of_client: bool) -> JSON:
         "content_type": "tool_use",
         "tool_name": call.function.name,
         "tool_use_id": call.id,
-        "input": arguments_of(call),
+        "input": parse_object(call.function.arguments),
         "raw_request": None,
         "answered_by_server": not of_client,
     }
@@ -250,45 +241,34 @@ def _tool_use_block(call: ToolCall, *, of_client: bool) -> JSON:
 def _result_block(message: ToolMessage, name: str) -> JSON:
     """Return the result of a call as a block. Clients read the object ``raw_response``."""
     facts, duration = MessageFacts.of(message.metadata), (message.metadata or {}).get(DURATION)
-    output = _output(message)
+    text, failed = text_of(message.content), has_failed(message)
+    try:
+        value = parse_finite_json(text)
+    except ValueError:
+        value = text
+    output = value if isinstance(value, dict) else {"error" if failed else "result": value}
     return {
         "content_type": "tool_result",
         "tool_name": name,
         "tool_use_id": message.tool_call_id,
         "runtime_ms": duration if isinstance(duration, int) else facts.runtime_ms,
-        "status": facts.status or ("error" if has_failed(message) else "success"),
+        "status": facts.status or ("error" if failed else "success"),
         "raw_response": output,
         "payload": output,
     }
-
-
-def _output(message: ToolMessage) -> JSON:
-    text = text_of(message.content)
-    try:
-        value = parse_finite_json(text)
-    except ValueError:
-        value = text
-    if isinstance(value, dict):
-        return value
-    return {"error": value} if has_failed(message) else {"result": value}
 
 
 # --- requests as run inputs -------------------------------------------------------------------------------------------
 
 
 class NewRun(Struct, frozen=True):
-    """A run besides its request: its ids, the time in Unix seconds, the facts of its session, the goals of its turn.
-
-    The interrupts ``waiting`` wait for an answer, and the calls ``denied`` wait with them.
-    """
+    """A run besides its request: its ids, the time in Unix seconds, the facts of its session, the goals of its turn."""
 
     thread_id: str
     run_id: str
     now: float
     facts: Facts
     goals: Sequence[DeclaredGoal] = ()
-    waiting: Sequence[str] = ()
-    denied: Sequence[str] = ()
 
 
 def question_id(run_id: str) -> str:
@@ -303,16 +283,19 @@ def start_input(run: NewRun, request: StartRequest) -> RunAgentInput:
         last = earlier.pop()
     prompt = [SystemMessage(id=f"{run.run_id}-system", content=request.system_prompt)] if request.system_prompt else []
     before = [_earlier_message(message, f"{run.run_id}-{at}", run.now) for at, message in enumerate(earlier)]
-    return _turn_input(run, request, [*prompt, *before, _question(run, request, last, is_sent=False)])
+    return _turn_input(run, request, [*prompt, *before, _question(run, request, last, MessageFacts(run.now))])
 
 
-def message_input(run: NewRun, request: SendRequest) -> RunAgentInput:
+def message_input(
+    run: NewRun, request: SendRequest, waiting: Sequence[Interrupt] = (), denied: Sequence[ToolCall] = ()
+) -> RunAgentInput:
     """Return the input of the run that answers a message.
 
-    The interrupts that wait are cancelled, because this protocol has no answers to them. Their calls count as denied.
+    The interrupts that wait are cancelled, because this protocol has no answers to them. Their calls are denied.
     """
-    question = _question(run, request, request.message, is_sent=request.message is not None)
-    resume = [ResumeEntry(interrupt_id=interrupt_id, status="cancelled") for interrupt_id in run.waiting]
+    facts = MessageFacts(run.now, is_sent=request.message is not None, denied=[call.id for call in denied])
+    question = _question(run, request, request.message, facts)
+    resume = [ResumeEntry(interrupt_id=interrupt.id, status="cancelled") for interrupt in waiting]
     return _turn_input(run, request, [question]).model_copy(update={"resume": resume or None})
 
 
@@ -348,12 +331,11 @@ def _turn_input(run: NewRun, request: StartRequest | SendRequest, messages: Sequ
 
 
 def _question(
-    run: NewRun, request: StartRequest | SendRequest, message: SentMessage | None, *, is_sent: bool
+    run: NewRun, request: StartRequest | SendRequest, message: SentMessage | None, facts: MessageFacts
 ) -> UserMessage:
     """Return the message that begins a turn. Without a message of the client, the text names the turn's purpose."""
     skills, names = request.invoke_skills or (), [goal.tool for goal in run.goals]
     text = request_for(names) if names or not skills else f"Use the skill {skills[0].skill_id}."
-    facts = MessageFacts(run.now, is_sent=is_sent, denied=list(run.denied))
     content = text if message is None else message.text
     return UserMessage(id=question_id(run.run_id), content=content, metadata=facts.metadata())
 

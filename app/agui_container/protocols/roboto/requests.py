@@ -18,7 +18,7 @@ from pydantic_core import from_json, to_json
 
 from agui_container.ports.records import ThreadNote
 from agui_container.protocol.client_input import object_schema, schema_problem
-from agui_container.protocol.errors import AppError, ErrorCode, clip_message
+from agui_container.protocol.errors import validation_error
 
 MAX_MESSAGES, MAX_BLOCKS = 1_000, 5_000
 """Messages at the begin of a session, and blocks of a message."""
@@ -206,10 +206,6 @@ def read(shape: type[T], document: object) -> T:
         text, _, place = str(error).partition(" - at ")
         path = PLACE.sub("", place).replace("[", ".").replace("]", "")
         raise validation_error(f"{path}: {text}." if path else f"{text}.") from None
-
-
-def validation_error(message: str) -> AppError:
-    return AppError(ErrorCode.VALIDATION_ERROR, clip_message(message))
 
 
 # --- facts ------------------------------------------------------------------------------------------------------------

@@ -9,11 +9,10 @@ Rules:
 
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar, cast
 
-from ag_ui.core import ToolCall
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 from pydantic_core import to_json
@@ -24,7 +23,7 @@ from starlette.routing import BaseRoute, Route
 from agui_container.engine.engine import Engine
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadRecord, ThreadStatus
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, validation_error
 from agui_container.protocol.parser import parse_command
 from agui_container.protocols.conversation.following import is_users
 from agui_container.protocols.roboto import requests
@@ -47,7 +46,7 @@ from agui_container.protocols.roboto.messages import (
     results_input,
     start_input,
 )
-from agui_container.protocols.roboto.requests import FACTS, GOAL, Facts, fact_notes, read, validation_error
+from agui_container.protocols.roboto.requests import FACTS, GOAL, Facts, fact_notes, read
 from agui_container.protocols.roboto.turns import BUSY, Turns
 from agui_container.protocols.roboto.views import SessionView, digest, ids
 from agui_container.threads import offload, offload_if_large
@@ -137,13 +136,10 @@ class Sessions:
         }
         waiting = await threads.waiting(caller, thread.key.thread_id)
         last = await threads.messages_since(caller, thread.key.thread_id, is_users) if waiting else ()
-        run = replace(
-            self._new_run(thread.key.thread_id, replace(facts, **changed), message.goals),
-            waiting=[interrupt.id for interrupt in waiting],
-            denied=[call.id for call in unanswered_in_last_turn(last)],
-        )
+        run = self._new_run(thread.key.thread_id, replace(facts, **changed), message.goals)
         notes = [*fact_notes(changed), *(goal.note for goal in (*conclude(goals, run.now), *run.goals))]
-        await self._turns.begin(caller, message_input(run, message), size, notes)
+        run_input = message_input(run, message, waiting, unanswered_in_last_turn(last))
+        await self._turns.begin(caller, run_input, size, notes)
         return NO_DATA
 
     async def add_tool_results(self, request: Request) -> bytes:
@@ -159,7 +155,10 @@ class Sessions:
         if self._turns.is_active(thread) or thread.status is not ThreadStatus.CLIENT_TOOL_TURN:
             raise validation_error("The session is not waiting for results of client tools.")
         turn = last_turn(await threads.messages_since(caller, thread_id, begins_turn))
-        check_results(answer, unanswered_in_last_turn(turn))
+        waiting = {call.id: call.function.name for call in unanswered_in_last_turn(turn)}
+        for at, result in enumerate(answer.tool_results):
+            if waiting.pop(result.tool_use_id, None) != result.tool_name:
+                raise validation_error(f"tool_results.{at}: no call of this id and this tool is waiting for a result.")
         run = self._new_run(thread_id, replace(facts, **changed), goals=goals_of(turn, goals))
         step = await offload(answer_calls, run.goals, turn, self._service.new_id, run.now) if run.goals else Step()
         notes = [*fact_notes(changed), *(goal.note for goal in step.changed)]
@@ -241,19 +240,8 @@ class Sessions:
         return NO_DATA
 
 
-# --- parts of requests ------------------------------------------------------------------------------------------------
-
-
 def _session_id(request: Request) -> str:
     return str(request.path_params["sessionId"])
-
-
-def check_results(request: requests.ToolResultsRequest, calls: Iterable[ToolCall]) -> None:
-    """Check that each result is the only one of a call that waits, and names the tool of that call."""
-    waiting = {call.id: call.function.name for call in calls}
-    for at, result in enumerate(request.tool_results):
-        if waiting.pop(result.tool_use_id, None) != result.tool_name:
-            raise validation_error(f"tool_results.{at}: no call of this id and this tool is waiting for a result.")
 
 
 # --- routes -----------------------------------------------------------------------------------------------------------

@@ -35,8 +35,7 @@ from agui_container.engine.views import parse_messages
 from agui_container.log_values import format_fields
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadDelta, ThreadKey, ThreadNote, ThreadRecord, ThreadStatus
-from agui_container.protocol.envelope import Batch
-from agui_container.protocol.errors import AppError, ErrorCode, clip_message
+from agui_container.protocol.errors import AppError, ErrorCode, clip_message, validation_error
 from agui_container.protocols.conversation.approvals import approval_requests
 from agui_container.protocols.conversation.events import (
     RUN_ENDS,
@@ -48,7 +47,7 @@ from agui_container.protocols.conversation.events import (
 )
 from agui_container.protocols.roboto.goals import begins_turn, goals_in, goals_of, last_turn, next_step
 from agui_container.protocols.roboto.messages import FIELD_NAMES, NewRun, continued_input
-from agui_container.protocols.roboto.requests import APPROVAL_REQUIRED, CANCELLED, Facts, TurnFailure, validation_error
+from agui_container.protocols.roboto.requests import APPROVAL_REQUIRED, CANCELLED, Facts, TurnFailure
 from agui_container.protocols.roboto.views import NOTES, Position, SessionView
 from agui_container.run.policy import NO_CONDITION, ThreadCondition
 from agui_container.run.subscription import Subscription
@@ -124,7 +123,12 @@ class LiveRun:
                 before = await service.threads.delta(self.caller, self.key.thread_id)
                 self.size, self._is_stored = before.size, before.thread.active_run != self.key.run_id
                 self.live = LiveMessages(await offload_if_large(before.size, parse_messages, before.messages))
-            self._feed(batch, self.live)
+            for kind, data in zip(batch.types, batch.data, strict=True):
+                if kind in RUN_ENDS:
+                    self.end = kind, orjson.loads(data)
+                elif not self._is_stored:
+                    self.size += len(data)
+                    self.live.feed(data)
             self.announce()
 
     def announce(self) -> None:
@@ -135,14 +139,6 @@ class LiveRun:
     def close(self) -> None:
         self._subscription.close()
         self.announce()
-
-    def _feed(self, batch: Batch, live: LiveMessages) -> None:
-        for kind, data in zip(batch.types, batch.data, strict=True):
-            if kind in RUN_ENDS:
-                self.end = kind, orjson.loads(data)
-            elif not self._is_stored:
-                self.size += len(data)
-                live.feed(data)
 
 
 def failure_of(kind: EventType, event: Event, *, is_own: bool) -> TurnFailure | None:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from pydantic_core import to_json
 
 from agui_container.ports.records import ThreadDelta, ThreadNote, ThreadRecord, ThreadStatus
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, validation_error
 from agui_container.protocols.roboto.goals import DeclaredGoal, fail, goals_in, goals_of, last_turn
 from agui_container.protocols.roboto.messages import ASSISTANT, GENERATING, MessageRecord, date_of, session_messages
 from agui_container.protocols.roboto.requests import (
@@ -28,7 +28,6 @@ from agui_container.protocols.roboto.requests import (
     Facts,
     TurnFailure,
     fact_notes,
-    validation_error,
 )
 from agui_core.turns import unanswered_in_last_turn
 

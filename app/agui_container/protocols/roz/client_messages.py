@@ -9,12 +9,8 @@ from typing import Any
 
 from ag_ui.core import (
     AssistantMessage,
-    AudioPart,
     ContentPart,
-    DataSource,
-    DocumentPart,
     FunctionCall,
-    ImagePart,
     Message,
     ReasoningMessage,
     SystemMessage,
@@ -23,17 +19,17 @@ from ag_ui.core import (
     ToolCall,
     ToolMessage,
     UserMessage,
-    VideoPart,
 )
 from google.protobuf.json_format import MessageToDict
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from agui_container.protocol.client_input import object_schema, schema_problem
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import validation_error
 from agui_container.protocol.parser import MAX_MESSAGE_PARTS
 from agui_container.protocols.conversation.approvals import ApprovalDecision, Verdict
 from agui_container.protocols.gen import agent_pb2 as pb
 from agui_container.protocols.gen.descriptors import Struct
+from agui_core.content import media_part
 
 ROLES = ("user", "assistant", "system", "tool")
 
@@ -46,7 +42,7 @@ def json_of(struct: Struct) -> dict[str, Any]:
     try:
         document: dict[str, Any] = _with_integers(MessageToDict(struct))
     except ValueError:
-        raise AppError(ErrorCode.VALIDATION_ERROR, "A Struct has a number that is not finite.") from None
+        raise validation_error("A Struct has a number that is not finite.") from None
     return document
 
 
@@ -58,29 +54,20 @@ def _with_integers(value: Any) -> Any:  # noqa: ANN401 - any JSON
     return [_with_integers(each) for each in value] if isinstance(value, list) else value
 
 
-def parameters_of(arguments: str) -> dict[str, object]:
-    """Decode a call's arguments. Arguments that are no JSON object become an empty one."""
-    try:
-        parameters: object = from_json(arguments or "{}", allow_inf_nan=False)
-    except ValueError:
-        return {}
-    return parameters if isinstance(parameters, dict) else {}
-
-
 def tool_of(schema: pb.ToolSchema) -> Tool:
     """Raise ``AppError`` VALIDATION_ERROR without a name, or for a schema of anything else than an object."""
     if not schema.name:
-        raise AppError(ErrorCode.VALIDATION_ERROR, "tools: a tool needs a name.")
+        raise validation_error("tools: a tool needs a name.")
     parameters = object_schema(json_of(schema.parameters_schema))
     if parameters is None:
-        raise AppError(ErrorCode.VALIDATION_ERROR, f"parameters_schema: {schema_problem(schema.name)}")
+        raise validation_error(f"parameters_schema: {schema_problem(schema.name)}")
     return Tool(name=schema.name, description=schema.description, parameters=parameters)
 
 
 def user_message(message: pb.UserMessage, message_id: str) -> UserMessage:
     """Return a user message with its text and context blocks. Raises ``AppError`` VALIDATION_ERROR for too many."""
     if len(message.context) > MAX_MESSAGE_PARTS:
-        raise AppError(ErrorCode.VALIDATION_ERROR, f"context: may have {MAX_MESSAGE_PARTS} blocks at most.")
+        raise validation_error(f"context: may have {MAX_MESSAGE_PARTS} blocks at most.")
     if not message.context:
         return UserMessage(id=message_id, role="user", content=message.content)
     parts: list[ContentPart] = [TextPart(text=message.content)] if message.content else []
@@ -92,32 +79,22 @@ def _content_parts(block: pb.ContentBlock) -> Sequence[ContentPart]:
     """Return the parts of a block. The label of media is a text before it, because no model reads names of media."""
     if block.WhichOneof("block") != "binary":
         return (TextPart(text=f"{block.label}:\n{block.text}" if block.label else block.text),)
-    media = media_part(block.binary.mime_type, block.binary.data)
-    if not block.label:
-        return (media,)
-    return TextPart(text=f"{block.label}:"), media.model_copy(update={"metadata": {"filename": block.label}})
+    media = _media(block.binary.mime_type, block.binary.data, block.label)
+    return (TextPart(text=f"{block.label}:"), media) if block.label else (media,)
 
 
-def media_part(mime_type: str, data: bytes) -> ContentPart:
-    source = DataSource(value=base64.b64encode(data).decode(), mime_type=mime_type)
-    match mime_type.partition("/")[0]:
-        case "image":
-            return ImagePart(source=source)
-        case "audio":
-            return AudioPart(source=source)
-        case "video":
-            return VideoPart(source=source)
-    return DocumentPart(source=source)
+def _media(mime_type: str, data: bytes, name: str | None = None) -> ContentPart:
+    return media_part(base64.b64encode(data).decode(), mime_type, name)
 
 
 def history_of(messages: Sequence[pb.ConversationMessage]) -> list[Message]:
     """Raise ``AppError`` VALIDATION_ERROR for an unknown role, or too many messages or parts."""
     if len(messages) > MAX_HISTORY or sum(len(message.parts) for message in messages) > MAX_HISTORY:
-        raise AppError(ErrorCode.VALIDATION_ERROR, f"history: may have {MAX_HISTORY} messages and parts at most.")
+        raise validation_error(f"history: may have {MAX_HISTORY} messages and parts at most.")
     history: list[Message] = []
     for at, message in enumerate(messages):
         if message.role not in ROLES:
-            raise AppError(ErrorCode.VALIDATION_ERROR, f"history.{at}.role: must be one of {', '.join(ROLES)}.")
+            raise validation_error(f"history.{at}.role: must be one of {', '.join(ROLES)}.")
         history += _history_messages(f"history-{at}", message)
     return history
 
@@ -137,7 +114,7 @@ def _history_messages(message_id: str, message: pb.ConversationMessage) -> list[
     if not texts and not images:
         return results
     parts: list[ContentPart] = [*(TextPart(text=text) for text in texts)]
-    parts += [media_part(image.media_type, image.data) for image in images]
+    parts += [_media(image.media_type, image.data) for image in images]
     content = "\n".join(texts) if not images else parts
     return [*results, UserMessage(id=message_id, role="user", content=content)]
 
@@ -185,19 +162,16 @@ def tool_message(result: pb.ToolResult) -> ToolMessage:
         "truncated": result.truncated or None,
         "durationMs": result.duration_ms if result.HasField("duration_ms") else None,
     }
+    exit_code = f"[exit code {result.exit_code}]" if result.HasField("exit_code") else ""
+    cut = "[the output was truncated]" if result.truncated else ""
     return ToolMessage(
         id=f"result-{result.tool_call_id}",
         role="tool",
         tool_call_id=result.tool_call_id,
-        content="\n".join(filter(None, (result.result, *_result_notes(result)))),
+        content="\n".join(filter(None, (result.result, exit_code, cut))),
         error=None if result.success else (result.result or "The tool failed."),
         metadata={name: value for name, value in details.items() if value is not None} or None,
     )
-
-
-def _result_notes(result: pb.ToolResult) -> Sequence[str]:
-    exit_code = f"[exit code {result.exit_code}]" if result.HasField("exit_code") else ""
-    return exit_code, "[the output was truncated]" if result.truncated else ""
 
 
 def permission_answer(permission: pb.PermissionDecision) -> ApprovalDecision:

@@ -11,7 +11,7 @@ from ag_ui.core import PROTOCOL_VERSION, Context, Message, RunAgentInput, Tool, 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import validation_error
 from agui_container.protocol.parser import MAX_ITEMS
 from agui_container.protocols.conversation.pending import Answer, OpenCall
 from agui_container.protocols.gen import agent_pb2 as pb
@@ -54,7 +54,7 @@ ToolsByName = Mapping[str, ClientTool]
 def tools_by_name(schemas: Collection[pb.ToolSchema], source: str = "") -> dict[str, ClientTool]:
     """Of several tools with one name, the last one is used. Raises ``AppError`` VALIDATION_ERROR."""
     if len(schemas) > MAX_TOOLS:
-        raise AppError(ErrorCode.VALIDATION_ERROR, f"tools: a client may offer {MAX_TOOLS} tools at most.")
+        raise validation_error(f"tools: a client may offer {MAX_TOOLS} tools at most.")
     tools = {}
     for schema in schemas:
         timeout = min(schema.timeout_ms or TIMEOUT_MS, MAX_TIMEOUT_MS)
@@ -84,7 +84,7 @@ class ClientTools:
             if not source or (tool.source != source and not name.startswith(prefix))
         }
         if len(remaining.keys() | new.keys()) > MAX_TOOLS:
-            raise AppError(ErrorCode.VALIDATION_ERROR, f"tools: a client may offer {MAX_TOOLS} tools at most.")
+            raise validation_error(f"tools: a client may offer {MAX_TOOLS} tools at most.")
         self.current = {**remaining, **new}
         earlier = self.system_contexts.pop(source, "")
         if not source:
@@ -166,7 +166,7 @@ def turn_request(
 def read_start(start: pb.StartSession, model: str, size: int) -> tuple[SessionStart, ToolsByName]:
     """Return the start with its tools. Raises ``AppError`` VALIDATION_ERROR, naming the field."""
     if len(start.project_context) > MAX_CONTEXTS:
-        raise AppError(ErrorCode.VALIDATION_ERROR, f"project_context: may have {MAX_CONTEXTS} texts at most.")
+        raise validation_error(f"project_context: may have {MAX_CONTEXTS} texts at most.")
     tokens = start.max_context_tokens
     named = {"model": model, "environmentId": start.environment_id, "hostId": start.host_id}
     props = {**named, "budget": {"contextTokens": tokens} if tokens else None}

@@ -14,9 +14,9 @@ from google.protobuf.message import DecodeError, Message
 from pydantic_core import from_json, to_json
 
 from agui_container.protocol.errors import AppError
+from agui_container.protocol.strict_json import parse_object
 from agui_container.protocols.gen import agent_pb2 as pb
 from agui_container.protocols.gen.descriptors import Struct, Timestamp
-from agui_container.protocols.roz.client_messages import parameters_of
 from agui_container.protocols.roz.options import PermissionRule
 
 Responses = list[pb.SessionResponse]
@@ -57,7 +57,7 @@ UNKNOWN_ELSEWHERE: ApprovalOutcome = {"elsewhere": True, "reason": "Another clie
 
 def approved_outcome(arguments: str, edited: Mapping[str, object] | None) -> ApprovalOutcome:
     """Return the outcome of an approval. ``edited`` replaces the arguments of the call."""
-    changes = [] if edited is None else modifications_of(parameters_of(arguments), edited)
+    changes = [] if edited is None else modifications_of(parse_object(arguments) or {}, edited)
     return {**APPROVED, "type": "modified", "modifications": changes} if changes else APPROVED
 
 

@@ -7,11 +7,12 @@ conversation. An invalid request is answered by an error and does not affect the
 import asyncio
 import logging
 import time
+from typing import NamedTuple
 
 from agui_container.engine.engine import Engine
 from agui_container.log_values import format_fields
 from agui_container.ports.records import ThreadKey
-from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
+from agui_container.protocol.errors import AppError, ErrorCode, shutting_down, validation_error
 from agui_container.protocols.conversation import following
 from agui_container.protocols.conversation.approvals import ApprovalRequest
 from agui_container.protocols.conversation.loop import ConversationLoop
@@ -38,7 +39,6 @@ from agui_container.threads import offload_if_large
 from agui_core.commands import FeedbackSentiment, ThreadsFeedback
 
 SessionCall = Call[pb.SessionRequest, pb.SessionResponse]
-RozConversation = ConversationLoop[RozTurn, pb.SessionRequest, pb.SessionResponse]
 
 THREAD_METADATA = "agui-thread-id"
 """Metadata key of the call for the thread to continue. Without it, a session begins a new thread."""
@@ -47,13 +47,20 @@ REACT, OODA = "react", "ooda_re_act"
 """Modes that roz's page names. Agents that register no modes answer both in the same way."""
 MAX_WAITING = 16
 """Messages that may wait for their turn."""
-
-IGNORED = ("webrtc_answer", "ice_candidate", "camera_request")
+BUSY = "Another message of this session is being answered."
 
 POSITIVE = frozenset({"positive", "thumbs_up", "up", "good", "like", "+1", "1"})
 NEGATIVE = frozenset({"negative", "thumbs_down", "down", "bad", "dislike", "-1"})
 
 logger = logging.getLogger(__name__)
+
+
+class Turn(NamedTuple):
+    """The turn that is being answered."""
+
+    loop: ConversationLoop[RozTurn, pb.SessionRequest, pb.SessionResponse]
+    translator: RozTranslator
+    cause: QueuedMessage | OpenCallAnswer
 
 
 class Session:
@@ -74,12 +81,10 @@ class Session:
         """Ids of refused messages whose turns are not completed yet."""
         self._changed = asyncio.Event()
         self._turns = 0
-        self._turn: tuple[RozConversation, RozTranslator] | None = None
+        self._turn: Turn | None = None
         self._is_over = self._is_half_closed = False
         self._cancels_next = False
         """True if the client has cancelled a turn that has not begun."""
-        self._message: QueuedMessage | OpenCallAnswer | None = None
-        """Message or answer that a turn is for."""
 
     @property
     def thread(self) -> ThreadKey:
@@ -113,7 +118,7 @@ class Session:
         self._is_half_closed = True
         self._changed.set()
         if self._turn is not None:
-            self._turn[0].half_close(cancels=False)
+            self._turn.loop.half_close(cancels=False)
 
     async def _keep_alive(self) -> None:
         loop = asyncio.get_running_loop()
@@ -126,7 +131,7 @@ class Session:
 
     def _keepalive(self) -> pb.Keepalive:
         """Return the tokens of the context, or else of the session so far, and the size of the context if known."""
-        turn = None if self._turn is None else self._turn[1]
+        turn = None if self._turn is None else self._turn.translator
         used, size = turn.context if turn is not None and turn.context else self._context
         usages = [self._usage] if turn is None else [self._usage, turn.usage]
         requested = self._start.context_tokens if self._start else 0
@@ -145,9 +150,7 @@ class Session:
                     return
                 self._changed.clear()
                 await self._changed.wait()
-            self._message = self._waiting.pop(0)
-            await self._answer_one(self._message)
-            self._message = None
+            await self._answer_one(self._waiting.pop(0))
             await self._complete_refused()
 
     async def _answer_one(self, message: QueuedMessage | OpenCallAnswer) -> None:
@@ -155,7 +158,7 @@ class Session:
         self._turns += 1
         translator = self._translator(message.message_id, request.tools)
         turn = ConversationLoop(self._service, self._call, translator)
-        self._turn = turn, translator
+        self._turn = Turn(turn, translator, message)
         if self._is_half_closed:
             turn.half_close(cancels=False)
         try:
@@ -172,7 +175,10 @@ class Session:
             self._turn = None
         if turn.is_admitted and self._start is not None:
             self._start = self._start.without_history()
-        self._note_turn(message.message_id, translator)
+        if translator.last_message_id:
+            self._answers[message.message_id] = translator.last_message_id
+        add(self._usage, translator.usage)
+        self._context = translator.context or self._context
 
     def _request_for(self, message: QueuedMessage | OpenCallAnswer) -> RozTurn:
         assert self._start is not None  # noqa: S101 - messages wait only in a session that has begun
@@ -181,20 +187,8 @@ class Session:
     def _translator(self, message_id: str, tools: ToolsByName) -> RozTranslator:
         return RozTranslator(self._wire, message_id, tools, self._options.permissions, time.time)
 
-    def _note_turn(self, message_id: str, translator: RozTranslator) -> None:
-        if translator.last_message_id:
-            self._answers[message_id] = translator.last_message_id
-        add(self._usage, translator.usage)
-        self._context = translator.context or self._context
-
-    async def _refuse_message(self, message_id: str, error: AppError) -> None:
-        """Refuse a message. Its turn is completed after the one that is being answered, so that no client hangs."""
-        self._refused.append(message_id)
-        await self._call.send(self._wire.message_refused(message_id, error))
-        if self._turn is None and not self._waiting:
-            await self._complete_refused()
-
     async def _complete_refused(self) -> None:
+        """Complete the turns of refused messages, after the one that is being answered, so that no client hangs."""
         refused, self._refused = self._refused, []
         for message_id in refused:
             await self._call.send(self._wire.refused_turn_finished(message_id))
@@ -204,10 +198,7 @@ class Session:
         modes: dict[str, str] = {REACT: REACT, **({name: name for name in registered} or {OODA: REACT})}
         if not mode or mode in modes:
             return modes.get(mode, mode)
-        raise AppError(
-            ErrorCode.VALIDATION_ERROR,
-            f"ai_mode: '{mode[:64]}' is not a mode of this agent; known are {', '.join(modes)}.",
-        )
+        raise validation_error(f"ai_mode: '{mode[:64]}' is not a mode of this agent; known are {', '.join(modes)}.")
 
     # --- incoming messages ---
 
@@ -219,21 +210,16 @@ class Session:
             except AppError as error:
                 await self._call.send(self._wire.session_rejected(error))
 
-    async def _handle(self, request: pb.SessionRequest, size: int) -> None:
-        kind = request.WhichOneof("request")
-        if kind == "ping":
-            await self._call.send([pb.SessionResponse(pong=pb.Pong())])
-        elif kind == "start":
-            await self._begin_session(request.start, size)
-        elif kind is None or kind in IGNORED:
-            logger.info("roz request ignored %s", format_fields({"kind": kind}))
-        elif self._start is None:
-            raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: the session has not begun; send start first.")
-        else:
-            await self._handle_in_session(kind, request, size)
-
-    async def _handle_in_session(self, kind: str, request: pb.SessionRequest, size: int) -> None:
-        match kind:
+    async def _handle(self, request: pb.SessionRequest, size: int) -> None:  # noqa: C901 - a case for each kind
+        match kind := request.WhichOneof("request"):
+            case "ping":
+                await self._call.send([pb.SessionResponse(pong=pb.Pong())])
+            case "start":
+                await self._begin_session(request.start, size)
+            case None | "webrtc_answer" | "ice_candidate" | "camera_request":
+                logger.info("roz request ignored %s", format_fields({"kind": kind}))
+            case _ if self._start is None:
+                raise validation_error(f"{kind}: the session has not begun; send start first.")
             case "user_message":
                 await self._take_message(request.user_message, size)
             case "tool_result" | "permission_decision" | "cancel_turn":
@@ -242,38 +228,36 @@ class Session:
                 registered = request.register_tools
                 new = await offload_if_large(size, tools_by_name, registered.tools, registered.source)
                 self._tools.register(registered.source, new, registered.system_context)
-                if self._turn is not None and self._message is not None:
-                    self._turn[0].offer(self._request_for(self._message))
+                if self._turn is not None:
+                    self._turn.loop.offer(self._request_for(self._turn.cause))
             case "feedback":
                 await self._store_feedback(request.feedback)
             case "cancel_session":
-                await self._cancel_session()
+                self._is_over = True
+                self._waiting.clear()
+                if self._turn is not None:
+                    await self._turn.loop.cancel()
 
     async def _answer_calls(self, kind: str, request: pb.SessionRequest, size: int) -> None:
         for answer in answers_of(request):
-            if isinstance(answer, Cancellation):
-                await self._cancel_turn()
-            elif self._turn is not None and isinstance(self._message, QueuedMessage):
-                await self._turn[0].take([answer])
+            if isinstance(answer, Cancellation) and self._turn is not None:
+                await self._turn.loop.cancel()
+            elif isinstance(answer, Cancellation):
+                self._cancels_next = bool(self._waiting)
+            elif self._turn is not None and isinstance(self._turn.cause, QueuedMessage):
+                await self._turn.loop.take([answer])
             else:
                 await self._answer_open_call(kind, answer, size)
-
-    async def _cancel_turn(self) -> None:
-        if self._turn is not None:
-            await self._turn[0].cancel()
-        else:
-            self._cancels_next = bool(self._waiting)
 
     async def _answer_open_call(self, kind: str, answer: Answer, size: int) -> None:
         """Answer a call that another session, or an earlier one of the client, has left open, in a turn of its own."""
         calls = await following.open_calls(self._service, self._call.caller, self._thread_id)
         call = calls.get(call_id_of(answer))
         if call is None or not answers_call(answer, call):
-            raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: no call waits for it.")
+            raise validation_error(f"{kind}: no call waits for it.")
         if len(self._waiting) >= MAX_WAITING:
-            raise AppError(ErrorCode.THREAD_BUSY, "Another message of this session is being answered.")
-        self._waiting.append(OpenCallAnswer(self._service.new_id(), call, answer, size))
-        self._changed.set()
+            raise AppError(ErrorCode.THREAD_BUSY, BUSY)
+        self._wait_for_turn(OpenCallAnswer(self._service.new_id(), call, answer, size))
 
     async def _begin_session(self, start: pb.StartSession, size: int) -> None:
         self._check_start(start)
@@ -285,8 +269,9 @@ class Session:
         continued = self._call.metadata.get(THREAD_METADATA)
         thread_id = continued or self._service.new_id()
         check_id(THREAD_METADATA, thread_id)
-        if continued and begun.history:
-            await self._check_history(thread_id)
+        if continued and begun.history and await self._service.threads.last_message(self._call.caller, thread_id):
+            # The history would replace the messages. The first turn checks it again.
+            raise validation_error(f"history: must be empty, because the thread of {THREAD_METADATA} has messages.")
         self._tools.register("", tools, "")
         self._start = begun
         self._thread_id = thread_id
@@ -308,50 +293,41 @@ class Session:
 
     def _check_start(self, start: pb.StartSession) -> None:
         if self._start is not None:
-            raise AppError(ErrorCode.VALIDATION_ERROR, "start: the session has begun already.")
+            raise validation_error("start: the session has begun already.")
         if start.model and start.model != self._options.model and start.model not in self._options.model_names:
             allowed = ", ".join((self._options.model, *self._options.model_names))
-            raise AppError(
-                ErrorCode.VALIDATION_ERROR, f"model: '{start.model[:64]}' is not allowed here; allowed are {allowed}."
-            )
-
-    async def _check_history(self, thread_id: str) -> None:
-        """Check that a thread has no messages, because a history would replace them. The first turn checks it again."""
-        if await self._service.threads.last_message(self._call.caller, thread_id) is not None:
-            raise AppError(
-                ErrorCode.VALIDATION_ERROR,
-                f"history: must be empty, because the thread of {THREAD_METADATA} has messages.",
-            )
+            raise validation_error(f"model: '{start.model[:64]}' is not allowed here; allowed are {allowed}.")
 
     async def _take_message(self, message: pb.UserMessage, size: int) -> None:
         message_id = message.message_id or self._service.new_id()
         try:
             await self._queue_message(message, size, message_id)
         except AppError as error:
-            await self._refuse_message(message_id, error)
+            self._refused.append(message_id)
+            await self._call.send(self._wire.message_refused(message_id, error))
+            if self._turn is None and not self._waiting:
+                await self._complete_refused()
 
     async def _queue_message(self, message: pb.UserMessage, size: int, message_id: str) -> None:
         """``AGUI_ON_BUSY`` decides about a message during a turn."""
         is_full = self._options.on_busy == "reject" or len(self._waiting) >= MAX_WAITING
         if is_full and (self._turn is not None or self._waiting):
-            raise AppError(ErrorCode.THREAD_BUSY, "Another message of this session is being answered.")
+            raise AppError(ErrorCode.THREAD_BUSY, BUSY)
         message.ai_mode = self._agent_mode(message.ai_mode)
         queued = await offload_if_large(size, read_message, message, size, message_id, self._service.new_id())
-        if isinstance(self._message, QueuedMessage) and self._turn is not None and self._options.on_busy == "interrupt":
-            await self._turn[0].cancel()
-        self._waiting.append(queued)
-        self._changed.set()
+        turn = self._turn
+        if self._options.on_busy == "interrupt" and turn is not None and isinstance(turn.cause, QueuedMessage):
+            await turn.loop.cancel()
+        self._wait_for_turn(queued)
 
-    async def _cancel_session(self) -> None:
-        self._is_over = True
-        self._waiting.clear()
-        if self._turn is not None:
-            await self._turn[0].cancel()
+    def _wait_for_turn(self, cause: QueuedMessage | OpenCallAnswer) -> None:
+        self._waiting.append(cause)
+        self._changed.set()
 
     async def _store_feedback(self, feedback: pb.MessageFeedback) -> None:
         rating = feedback.rating.strip().lower()
         if rating not in POSITIVE | NEGATIVE:
-            raise AppError(ErrorCode.VALIDATION_ERROR, "rating: must be positive or negative.")
+            raise validation_error("rating: must be positive or negative.")
         check_id("message_id", feedback.message_id)
         if feedback.session_id not in ("", self._thread_id):
             raise AppError(ErrorCode.THREAD_NOT_FOUND, "session_id: this is another session.")

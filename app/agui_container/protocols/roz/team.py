@@ -7,6 +7,7 @@ turns.
 from collections.abc import Callable, Mapping
 
 from ag_ui.core import EventType
+from msgspec import Struct
 from pydantic_core import to_json
 
 from agui_container.protocols.conversation.approvals import approval_requests
@@ -16,78 +17,75 @@ from agui_container.protocols.gen import agent_pb2 as pb
 MODE = "react"
 
 
+class Worker(Struct):
+    """A worker that has started. ``text`` has the deltas of its last phase."""
+
+    parent: str
+    phase: int = 0
+    is_in_phase: bool = False
+    text: list[str] = []
+
+
 class TeamEvents:
     def __init__(self, task_id: str, now: Callable[[], float]) -> None:
         self._task_id = task_id
         self._now = now
-        self._phases: dict[str, int] = {}
-        self._parents: dict[str, str] = {}
-        self._in_phase: set[str] = set()
-        self._texts: dict[str, list[str]] = {}
+        self._workers: dict[str, Worker] = {}
         self._requested_approvals: dict[str, str] = {}
         """Workers that wait for approvals, by call id."""
 
     def feed(self, kind: EventType, event: Event) -> list[pb.TeamEvent]:  # noqa: PLR0911 - a case for each kind
         if kind is EventType.RUN_FINISHED:
             return self._request_approvals(event)
-        worker = event.get("subagentRunId")
-        if worker is None:
+        worker_id = event.get("subagentRunId")
+        if worker_id is None:
             return []
+        worker = self._workers.get(worker_id) or Worker(self._task_id)
         match kind:
             case EventType.SUBAGENT_STARTED:
-                return self._start_worker(worker, event)
-            case EventType.TEXT_MESSAGE_CONTENT | EventType.REASONING_MESSAGE_CONTENT:
-                if kind is EventType.TEXT_MESSAGE_CONTENT:
-                    self._texts.setdefault(worker, []).append(event["delta"])
-                return self._begin_phase(worker)
+                return self._start_worker(worker_id, event)
+            case EventType.TEXT_MESSAGE_CONTENT:
+                begun = self._begin_phase(worker_id, worker)
+                worker.text.append(event["delta"])
+                return begun
+            case EventType.REASONING_MESSAGE_CONTENT:
+                return self._begin_phase(worker_id, worker)
             case EventType.TOOL_CALL_START:
-                call = pb.WorkerToolCall(worker_id=worker, tool=event["toolCallName"])
-                return [*self._begin_phase(worker), pb.TeamEvent(worker_tool_call=call)]
+                call = pb.WorkerToolCall(worker_id=worker_id, tool=event["toolCallName"])
+                return [*self._begin_phase(worker_id, worker), pb.TeamEvent(worker_tool_call=call)]
             case EventType.TOOL_CALL_RESULT:
-                self._in_phase.discard(worker)
+                worker.is_in_phase = False
                 return self._resolve_approval(event)
-            case EventType.SUBAGENT_FINISHED:
-                return self._finish_worker(worker, event)
+            case EventType.SUBAGENT_FINISHED if (event.get("outcome") or {}).get("type") != "suspended":
+                result = event.get("result")
+                text = result if isinstance(result, str) else "" if result is None else to_json(result).decode()
+                completed = pb.WorkerCompleted(worker_id=worker_id, result=text or "".join(worker.text))
+                return [pb.TeamEvent(worker_completed=completed), self._worker_exited(worker_id, worker)]
             case EventType.SUBAGENT_ERROR:
-                failed = pb.WorkerFailed(worker_id=worker, reason=event.get("message", ""))
-                return [pb.TeamEvent(worker_failed=failed), self._worker_exited(worker)]
+                failed = pb.WorkerFailed(worker_id=worker_id, reason=event.get("message", ""))
+                return [pb.TeamEvent(worker_failed=failed), self._worker_exited(worker_id, worker)]
         return []
 
-    def _start_worker(self, worker: str, event: Event) -> list[pb.TeamEvent]:
+    def _start_worker(self, worker_id: str, event: Event) -> list[pb.TeamEvent]:
         """Start a worker, or continue a suspended one."""
-        self._parents[worker] = event.get("parentSubagentRunId") or self._task_id
-        self._in_phase.discard(worker)
-        self._texts.pop(worker, None)
-        if worker in self._phases:
-            return []
-        return [pb.TeamEvent(worker_started=pb.WorkerStarted(worker_id=worker, host_id=event.get("name", "")))]
+        known, parent = self._workers.get(worker_id), event.get("parentSubagentRunId") or self._task_id
+        self._workers[worker_id] = Worker(parent, known.phase if known else 0)
+        started = pb.WorkerStarted(worker_id=worker_id, host_id=event.get("name", ""))
+        return [] if known else [pb.TeamEvent(worker_started=started)]
 
-    def _begin_phase(self, worker: str) -> list[pb.TeamEvent]:
+    def _begin_phase(self, worker_id: str, worker: Worker) -> list[pb.TeamEvent]:
         """Begin a phase with a worker's first output, and with its first output after tool results."""
-        if worker in self._in_phase:
+        if worker.is_in_phase:
             return []
-        self._in_phase.add(worker)
-        self._texts[worker] = self._texts.get(worker, [])[-1:]
-        self._phases[worker] = phase = self._phases.get(worker, 0) + 1
-        return [pb.TeamEvent(worker_phase=pb.WorkerPhase(worker_id=worker, phase=phase, mode=MODE))]
+        worker.is_in_phase, worker.text, worker.phase = True, [], worker.phase + 1
+        return [pb.TeamEvent(worker_phase=pb.WorkerPhase(worker_id=worker_id, phase=worker.phase, mode=MODE))]
 
-    def _finish_worker(self, worker: str, event: Event) -> list[pb.TeamEvent]:
-        if (event.get("outcome") or {}).get("type") == "suspended":
-            return []
-        result = event.get("result")
-        text = result if isinstance(result, str) else "" if result is None else to_json(result).decode()
-        completed = pb.WorkerCompleted(worker_id=worker, result=text or "".join(self._texts.get(worker, ())))
-        return [pb.TeamEvent(worker_completed=completed), self._worker_exited(worker)]
-
-    def _worker_exited(self, worker: str) -> pb.TeamEvent:
+    def _worker_exited(self, worker_id: str, worker: Worker) -> pb.TeamEvent:
         """Return the last event of a worker, and forget the worker, because a watcher may stay for many turns."""
-        parent = self._parents.pop(worker, self._task_id)
-        self._phases.pop(worker, None)
-        self._texts.pop(worker, None)
-        self._in_phase.discard(worker)
+        self._workers.pop(worker_id, None)
         waiting = self._requested_approvals.items()
-        self._requested_approvals = {call_id: other for call_id, other in waiting if other != worker}
-        return pb.TeamEvent(worker_exited=pb.WorkerExited(worker_id=worker, parent_task_id=parent))
+        self._requested_approvals = {call_id: other for call_id, other in waiting if other != worker_id}
+        return pb.TeamEvent(worker_exited=pb.WorkerExited(worker_id=worker_id, parent_task_id=worker.parent))
 
     def _request_approvals(self, event: Event) -> list[pb.TeamEvent]:
         outcome: Mapping[str, object] = event.get("outcome") or {}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ag_ui.core import EventType
 
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import validation_error
 from agui_container.protocols.conversation.approvals import ApprovalDecision, ApprovalRequest, Verdict
 from agui_container.protocols.conversation.events import (
     Cancelled,
@@ -20,7 +20,6 @@ from agui_container.protocols.conversation.events import (
     Outcome,
     Unanswered,
     is_denied,
-    text_of,
 )
 from agui_container.protocols.conversation.pending import Answer, ClientToolCall, PendingCalls, call_id_of
 from agui_container.protocols.conversation.translator import Cancellation, Opening, Translator
@@ -42,6 +41,7 @@ from agui_container.protocols.roz.server_messages import (
     struct_of,
 )
 from agui_container.run.policy import ThreadCondition
+from agui_core.content import text_of
 
 THINKING, CALLING, WAITING, IDLE = "thinking", "calling_tool", "waiting_approval", "idle"
 FULL, MINI = "full", "mini"
@@ -167,7 +167,7 @@ class RozTranslator(Translator[RozTurn, pb.SessionRequest, pb.SessionResponse]):
     def refuse(self, answer: Answer) -> Responses:
         field = "permission_decision" if isinstance(answer, ApprovalDecision) else "tool_result"
         message = f"{field}: no call '{call_id_of(answer)[:100]}' waits for it."
-        return self._wire.session_rejected(AppError(ErrorCode.VALIDATION_ERROR, message))
+        return self._wire.session_rejected(validation_error(message))
 
     def settle(self, answers: Sequence[Answer]) -> Responses:
         responses: Responses = []

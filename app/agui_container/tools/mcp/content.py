@@ -9,7 +9,7 @@ Source: "Tools" and "Resources" in the Model Context Protocol specification.
 
 from collections.abc import Sequence
 
-from ag_ui.core import AudioPart, ContentPart, DataSource, DocumentPart, ImagePart, TextPart, VideoPart
+from ag_ui.core import ContentPart, TextPart
 from mcp_types import (
     AudioContent,
     BlobResourceContents,
@@ -25,12 +25,8 @@ from pydantic_core import to_json
 
 from agui_container.ports import ToolContent, ToolError
 from agui_container.ports.tool import AUDIENCE
+from agui_core.content import media_part
 
-MEDIA: dict[str, type[ImagePart] | type[AudioPart] | type[VideoPart]] = {
-    "image": ImagePart,
-    "audio": AudioPart,
-    "video": VideoPart,
-}
 UNKNOWN = "application/octet-stream"
 
 NO_REASON = "the tool gave no reason."
@@ -65,7 +61,7 @@ def _unmarked_part(block: ContentBlock) -> ContentPart:
         case TextContent(text=text):
             return TextPart(text=text)
         case ImageContent() | AudioContent():
-            return _media(block.data, block.mime_type)
+            return media_part(block.data, block.mime_type)
         case EmbeddedResource():
             return _file(block.resource)
         case ResourceLink():
@@ -77,10 +73,4 @@ def _file(contents: TextResourceContents | BlobResourceContents) -> ContentPart:
     name = str(contents.uri).rstrip("/").rpartition("/")[2]
     if isinstance(contents, TextResourceContents):
         return TextPart(text=f"{contents.uri}\n{contents.text}")
-    part = _media(contents.blob, contents.mime_type or UNKNOWN)
-    return part.model_copy(update={"metadata": {"filename": name}}) if name else part
-
-
-def _media(data: str, mime_type: str) -> ContentPart:
-    source = DataSource(value=data, mime_type=mime_type)
-    return MEDIA.get(mime_type.partition("/")[0], DocumentPart)(source=source)
+    return media_part(contents.blob, contents.mime_type or UNKNOWN, name)

@@ -45,12 +45,7 @@ class Retry:
 
 
 class Backoff:
-    """The pauses of one piece of work.
-
-    Args:
-        place: the server, in messages.
-        wake: ends a pause, unless it was set before.
-    """
+    """The pauses of one piece of work. ``wake`` ends a pause, unless it was set before."""
 
     def __init__(self, retry: Retry, place: str, wake: asyncio.Event | None = None) -> None:
         self._retry = retry

@@ -40,14 +40,9 @@ class Address:
 
 
 class Caller:
-    """The caller of one server.
+    """The caller of one server, by those options that say who asks.
 
-    Args:
-        url: of HTTP or WebSocket, or the ARN of an AgentCore runtime. Without a path, the paths of AGUI Container.
-        options: those that say who asks: ``token``, ``session_id``, ``headers`` and ``sigv4``.
-
-    Raises:
-        ValueError: the URL, the ARN or the session id cannot be right.
+    Raises ``ValueError`` if the URL, the ARN or the session id cannot be right.
     """
 
     def __init__(self, url: Provided, **options: Unpack[SessionOptions]) -> None:

@@ -16,18 +16,17 @@ from functools import partial
 from typing import overload
 from uuid import uuid4
 
-from ag_ui.core import AudioPart, ContentPart, DocumentPart, ImagePart, TextPart, Tool, ToolCall, ToolMessage, VideoPart
+from ag_ui.core import ContentPart, Tool, ToolCall, ToolMessage
 from pydantic import BaseModel
 from pydantic_core import to_json
 
 from agui_client.errors import Declined
 from agui_client.events import arguments_of
 from agui_client.own_thread import in_thread
+from agui_core.content import PARTS
 from agui_core.function_schema import ArgumentError, ArgumentSchema, ToolDefinitionError, parse_docstring
 
 Function = Callable[..., object]
-
-PARTS = (TextPart, ImagePart, AudioPart, VideoPart, DocumentPart)
 
 
 class ClientToolResultStatus(StrEnum):
@@ -139,62 +138,42 @@ def client_tool(
     return make if fn is None else make(fn)
 
 
-class ClientTools:
-    """The client tools of a session, by name.
+ToolsByName = Mapping[str, ClientTool | Tool]
+"""The client tools of a session. A bare ``Tool`` has no function here."""
 
-    Args:
-        timeout: seconds of a call whose tool has no limit of its own. None means no limit.
+
+async def run_calls(calls: Iterable[ToolCall], tools: ToolsByName, timeout: float | None) -> list[ClientToolResult]:  # noqa: ASYNC109 - of each call
+    """Run calls at the same time, and return their results in the order of the calls.
+
+    ``timeout`` is that of a call whose tool has no limit of its own.
     """
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_run(call, tools, timeout)) for call in calls]
+    return [task.result() for task in tasks]
 
-    def __init__(self, tools: Iterable[ClientTool | Tool], timeout: float | None) -> None:
-        self._timeout = timeout
-        self._tools = {tool.name: tool for tool in tools}
 
-    @property
-    def names(self) -> list[str]:
-        return [name for name, tool in self._tools.items() if isinstance(tool, ClientTool)]
+async def _run(call: ToolCall, tools: ToolsByName, seconds: float | None) -> ClientToolResult:
+    name, began = call.function.name, time.monotonic()
+    status, output = await _outcome(name, tools.get(name), arguments_of(call), seconds)
+    took = round((time.monotonic() - began) * 1000)
+    return ClientToolResult(tool_call_id=call.id, tool_name=name, status=status, output=output, runtime_ms=took)
 
-    @property
-    def specs(self) -> list[Tool]:
-        return [tool.spec if isinstance(tool, ClientTool) else tool for tool in self._tools.values()]
 
-    def register(self, tool: ClientTool | Tool) -> None:
-        """Add a tool, in place of one with the same name. A bare ``Tool`` has no function here."""
-        self._tools[tool.name] = tool
-
-    def unregister(self, name: str) -> bool:
-        """Remove a tool. Return False if there was no function of this name."""
-        return isinstance(self._tools.pop(name, None), ClientTool)
-
-    async def dispatch(self, calls: Iterable[ToolCall]) -> list[ClientToolResult]:
-        """Run calls at the same time, and return their results in the order of the calls."""
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._run(call)) for call in calls]
-        return [task.result() for task in tasks]
-
-    async def _run(self, call: ToolCall) -> ClientToolResult:
-        began = time.monotonic()
-        status, output = await self._outcome(call)
-        took = round((time.monotonic() - began) * 1000)
-        return ClientToolResult(
-            tool_call_id=call.id, tool_name=call.function.name, status=status, output=output, runtime_ms=took
-        )
-
-    async def _outcome(self, call: ToolCall) -> tuple[ClientToolResultStatus, object]:
-        name = call.function.name
-        tool, arguments = self._tools.get(name), arguments_of(call)
-        if not isinstance(tool, ClientTool):
-            return ClientToolResultStatus.ERROR, f"There is no tool named {name!r} here."
-        if arguments is None:
-            return ClientToolResultStatus.ERROR, f"The arguments of {name} are no JSON object."
-        limit = asyncio.timeout(self._timeout if tool.timeout is None else tool.timeout)
-        try:
-            async with limit:
-                return ClientToolResultStatus.SUCCESS, await tool.run(arguments)
-        except Declined as declined:
-            return ClientToolResultStatus.DECLINED, str(declined) or "The user declined this call."
-        except ArgumentError as error:
-            return ClientToolResultStatus.ERROR, f"{name}: {error}"
-        except Exception as error:  # noqa: BLE001 - the model reads it
-            reason = "took too long." if limit.expired() else f"failed: {str(error) or type(error).__name__}"
-            return ClientToolResultStatus.ERROR, f"{name} {reason}"
+async def _outcome(
+    name: str, tool: ClientTool | Tool | None, arguments: Mapping[str, object] | None, seconds: float | None
+) -> tuple[ClientToolResultStatus, object]:
+    if not isinstance(tool, ClientTool):
+        return ClientToolResultStatus.ERROR, f"There is no tool named {name!r} here."
+    if arguments is None:
+        return ClientToolResultStatus.ERROR, f"The arguments of {name} are no JSON object."
+    limit = asyncio.timeout(seconds if tool.timeout is None else tool.timeout)
+    try:
+        async with limit:
+            return ClientToolResultStatus.SUCCESS, await tool.run(arguments)
+    except Declined as declined:
+        return ClientToolResultStatus.DECLINED, str(declined) or "The user declined this call."
+    except ArgumentError as error:
+        return ClientToolResultStatus.ERROR, f"{name}: {error}"
+    except Exception as error:  # noqa: BLE001 - the model reads it
+        reason = "took too long." if limit.expired() else f"failed: {str(error) or type(error).__name__}"
+        return ClientToolResultStatus.ERROR, f"{name} {reason}"

@@ -10,21 +10,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from uuid import uuid4
 
-from ag_ui.core import (
-    AudioPart,
-    ContentPart,
-    DataSource,
-    DocumentPart,
-    FileSource,
-    ImagePart,
-    Message,
-    TextPart,
-    UserMessage,
-    VideoPart,
-)
+from ag_ui.core import ContentPart, DataSource, FileSource, Message, TextPart, UserMessage
 
 from agui_client.errors import UnsupportedError
 from agui_client.server import Server
+from agui_core.content import media_part
 
 SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -33,9 +23,6 @@ SIGNATURES = (
     (b"%PDF-", "application/pdf"),
 )
 """First bytes of the types that are told apart without a name."""
-
-Media = ImagePart | AudioPart | VideoPart | DocumentPart
-KINDS: dict[str, type[Media]] = {"image": ImagePart, "audio": AudioPart, "video": VideoPart}
 
 INLINE = 4 * 65_536 // 3
 """Characters of base64 up to which a file stays in its message."""
@@ -69,17 +56,13 @@ def attachment(file: File, mime_type: str | None = None) -> ContentPart:
     mime = mime_type or guessed or _recognised(data)
     if mime is None:
         raise ValueError(f"The type of {'these bytes' if isinstance(file, bytes) else file} is not known: mime_type.")
-    source = DataSource(value=base64.b64encode(data).decode(), mime_type=mime)
-    metadata = None if isinstance(file, bytes) else {"filename": Path(file).name}
-    return KINDS.get(mime.partition("/")[0], DocumentPart)(source=source, metadata=metadata)
+    return media_part(base64.b64encode(data).decode(), mime, None if isinstance(file, bytes) else Path(file).name)
 
 
 async def uploaded(message: Message, server: Server) -> Message:
     """Return the message of a user with its large files uploaded, or as it is if the server keeps no files.
 
-    Raises:
-        RunRefusedError: the server refuses a file, for example because of its size.
-        ConnectionLostError: no connection for too long.
+    Raises as ``Server.command``, for example because of the size of a file.
     """
     if not isinstance(message, UserMessage) or isinstance(message.content, str):
         return message

@@ -6,13 +6,13 @@ came. A known event that breaks its model is an error, because its effect on the
 
 import json
 from collections.abc import Mapping
-from functools import cache
 
 from ag_ui.core import BaseEvent, Event, EventType, RawEvent, ToolCall, ToolCallEndEvent
-from pydantic import PrivateAttr, TypeAdapter, ValidationError
+from pydantic import ConfigDict, PrivateAttr, TypeAdapter, ValidationError
 
 from agui_client.errors import AgentClientError
 
+EVENT: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
 KNOWN = frozenset(EventType)
 TERMINAL = frozenset({EventType.RUN_FINISHED, EventType.RUN_ERROR})
 """Types of the events that end a run."""
@@ -64,24 +64,11 @@ def parse_frame(data: str) -> dict[str, object]:
 
 
 def parse_event(frame: Mapping[str, object]) -> BaseEvent:
-    """Return the event of a frame.
-
-    Raises:
-        AgentClientError: the frame has a known type and breaks its model.
-    """
+    """Return the event of a frame. Raises ``AgentClientError`` for a known type that breaks its model."""
     if frame.get("type") not in KNOWN:
         return RawEvent(type=EventType.RAW, event=frame)
     try:
-        return _adapter().validate_python(frame)
+        return EVENT.validate_python(frame)
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
         raise AgentClientError(f"The server sent {frame['type']} with wrong fields: {wrong}") from error
-
-
-def is_terminal(event: BaseEvent) -> bool:
-    return event.type in TERMINAL
-
-
-@cache
-def _adapter() -> TypeAdapter[Event]:
-    return TypeAdapter(Event)

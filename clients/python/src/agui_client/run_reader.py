@@ -26,7 +26,7 @@ from agui_client.errors import (
     ConnectionLostError,
     RunRefusedError,
 )
-from agui_client.events import is_terminal, parse_event
+from agui_client.events import TERMINAL, parse_event
 from agui_client.server import Server
 from agui_client.transport import Frame, Received
 from agui_core.expander import Expander, IllegalEvent
@@ -66,11 +66,8 @@ class RunReader:
     async def events(self) -> AsyncGenerator[BaseEvent, None]:
         """Yield the events that have not been delivered yet.
 
-        Raises:
-            RunRefusedError: the server refuses the run.
-            ConnectionLostError: no connection for too long, or none that can continue the run.
-            CancelTimeoutError: a cancelled run did not end in time.
-            AgentClientError: the server sent something that is no event.
+        Raises ``RunRefusedError``, ``ConnectionLostError``, ``CancelTimeoutError`` if a cancelled run did not end in
+        time, and ``AgentClientError`` for something that is no event.
         """
         if self._was_sent and not self.has_ended:
             await self._check_can_continue(ConnectionDropped("The reading was stopped."))
@@ -90,7 +87,7 @@ class RunReader:
 
     def _next_ready(self) -> BaseEvent:
         event = self._ready.popleft()
-        self.has_ended = is_terminal(event)
+        self.has_ended = event.type in TERMINAL
         return event
 
     def _request(self) -> str:
@@ -129,8 +126,12 @@ class RunReader:
     # --- drops --------------------------------------------------------------------------------------------------------
 
     async def _recover(self, error: ConnectionDropped | RunRefusedError) -> None:
-        """Wait before the next attempt, or raise the error that ends the run."""
-        if self._is_lost_by_cancel(error):
+        """Wait before the next attempt, or raise the error that ends the run.
+
+        The input of a cancelled run may not have arrived at the server, or its connection was all there was.
+        """
+        is_not_found = isinstance(error, RunRefusedError) and error.code == "RUN_NOT_FOUND"
+        if is_not_found and self._cancelled.is_set() and not self._has_begun and self._input is not None:
             self.has_ended = True
             return
         if not self._is_temporary(error):
@@ -160,18 +161,12 @@ class RunReader:
             return False
         return error.retryable and (self._has_begun or self._backoff.is_retrying)
 
-    def _is_lost_by_cancel(self, error: Exception) -> bool:
-        """True if the input of a cancelled run has not arrived at the server, or its connection was all there was."""
-        is_not_found = isinstance(error, RunRefusedError) and error.code == "RUN_NOT_FOUND"
-        return is_not_found and self._cancelled.is_set() and not self._has_begun and self._input is not None
-
     # --- cancel -------------------------------------------------------------------------------------------------------
 
     async def cancel(self) -> None:
         """Cancel the run at the server, and end the reading of a run that the server cannot cancel.
 
-        Raises:
-            CancelTimeoutError: the server did not confirm it in time.
+        Raises ``CancelTimeoutError`` if the server did not confirm it in time.
         """
         if self.has_ended or self._cancelled.is_set():
             return

@@ -34,9 +34,7 @@ class Server:
     async def capabilities(self) -> AgentCapabilities | None:
         """Return what the server can do. None if it does not answer that question.
 
-        Raises:
-            ConnectionDropped: no connection.
-            RunRefusedError: the server does not accept the caller.
+        Raises ``ConnectionDropped``, and ``RunRefusedError`` if the server does not accept the caller.
         """
         if self._commands is None:
             try:
@@ -58,10 +56,8 @@ class Server:
     async def command(self, command: str, **fields: object) -> Frame:
         """Send a command, as ``retrying`` does, and return its result.
 
-        Raises:
-            UnsupportedError: the server does not know the command.
-            RunRefusedError: the server refuses it.
-            ConnectionLostError: no connection for too long.
+        Raises ``UnsupportedError`` for one that the server does not know, ``RunRefusedError`` and
+        ``ConnectionLostError``.
         """
 
         async def ask() -> Frame:

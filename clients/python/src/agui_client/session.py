@@ -11,19 +11,13 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Self, Unpack
 from uuid import uuid4
 
-from ag_ui.core import (
-    AgentCapabilities,
-    BaseEvent,
-    Message,
-    SystemMessage,
-    ToolCallEndEvent,
-)
+from ag_ui.core import AgentCapabilities, BaseEvent, Message, SystemMessage, ToolCallEndEvent
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from agui_client.backoff import Retry
 from agui_client.caller import Caller
-from agui_client.client_tools import ClientToolResult
+from agui_client.client_tools import ClientToolResult, run_calls
 from agui_client.content import uploaded
 from agui_client.errors import Declined, RunFailedError
 from agui_client.events import ToolCallEvent
@@ -95,14 +89,9 @@ class Session(SessionState):
         system_prompt: str | None = None,
         **options: Unpack[SessionOptions],
     ) -> Self:
-        """Make a session whose first turn is the agent's.
+        """Make a session whose first turn is the agent's. ``message`` is a text, a message or several.
 
-        Args:
-            message: a text, a message or several.
-            url: as in ``Session``.
-            thread_id: as in ``Session``.
-            system_prompt: instructions for the agent. AGUI Container drops them unless its operator trusts callers.
-            options: see ``SessionOptions``.
+        ``system_prompt`` has instructions for the agent. AGUI Container drops them unless its operator trusts callers.
         """
         session = cls(url, thread_id=thread_id, **options)
         if system_prompt is not None:
@@ -116,11 +105,7 @@ class Session(SessionState):
     ) -> Self:
         """Return the session of an existing thread.
 
-        Args:
-            thread_id: of the conversation.
-            url: as in ``Session``.
-            load_messages: False asks the server for nothing, so that the session has no messages.
-            options: see ``SessionOptions``.
+        With ``load_messages=False`` the server is asked for nothing, and the session has no messages.
 
         Raises:
             RunRefusedError: there is no such thread.
@@ -197,12 +182,7 @@ class Session(SessionState):
     ) -> AsyncGenerator[BaseEvent, None]:
         """Yield the events of the agent's turn up to the end of its run. Client tools are left to you.
 
-        Args:
-            timeout: seconds up to the end of the run.
-
-        Raises:
-            TimeoutError: ``timeout`` is over. It is a ``ConnectionLostError`` if there is no connection then.
-            RuntimeError: the session is being read already.
+        Raises as ``run``, where ``timeout`` is for this one run, and ``RuntimeError`` if the session is read already.
         """
         deadline = _deadline(timeout)
         await self._acquire()
@@ -217,7 +197,10 @@ class Session(SessionState):
                         event = await anext(events, None)
                     if event is None:
                         break
-                    yield self._applied(event)
+                    self.apply(event)
+                    if isinstance(event, ToolCallEndEvent) and (call := self._call(event.tool_call_id)) is not None:
+                        event = ToolCallEvent.of(event, call)
+                    yield event
             if self.outcome is None:
                 self._end(Outcome.CANCELLED)
         finally:
@@ -241,9 +224,7 @@ class Session(SessionState):
         """Cancel the agent's turn at the server. Nothing happens if it has ended.
 
         The run then ends for its reader. If nobody reads it, the next ``run()`` does.
-
-        Raises:
-            CancelTimeoutError: the server did not confirm it in time.
+        Raises ``CancelTimeoutError`` if the server did not confirm it in time.
         """
         self._draft.is_due = False
         if self._calls is not None:
@@ -266,28 +247,19 @@ class Session(SessionState):
         """Return the reader of the open run, or of the next one. None if it is not the agent's turn."""
         if self._is_reading:
             return self._reader
-        if self._draft.is_due:
-            await self._upload(self._draft.messages)
+        messages = self._draft.messages if self._draft.is_due else []
+        for at, message in enumerate(messages):
+            messages[at] = sent = await uploaded(message, self._server)
+            if sent is not message:
+                self._replace(sent if it.id == sent.id else it for it in self.messages)
         if not self._draft.is_due:  # perhaps cancelled meanwhile
             return None
         run_id = str(uuid4())
         return self._read(RunReader(self._server, self.thread_id, run_id, self._run_input(run_id)))
 
-    async def _upload(self, messages: list[Message]) -> None:
-        for at, message in enumerate(messages):
-            messages[at] = sent = await uploaded(message, self._server)
-            if sent is not message:
-                self._replace(sent if it.id == sent.id else it for it in self.messages)
-
-    def _applied(self, event: BaseEvent) -> BaseEvent:
-        self.apply(event)
-        if isinstance(event, ToolCallEndEvent) and (call := self._call(event.tool_call_id)) is not None:
-            return ToolCallEvent.of(event, call)
-        return event
-
     async def _run_client_tools(self) -> None:
         """Run the calls that wait, unless the turn is cancelled meanwhile."""
-        self._calls = asyncio.create_task(self._tools.dispatch(self.pending_calls))
+        self._calls = asyncio.create_task(run_calls(self.pending_calls, self._tools, self._tool_timeout))
         try:
             self.submit_client_tool_results(await self._calls)
         except asyncio.CancelledError:

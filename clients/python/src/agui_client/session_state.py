@@ -8,7 +8,6 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
 from typing import Self, TypedDict, Unpack
 
 from ag_ui.core import (
@@ -35,18 +34,21 @@ from ag_ui.core import (
     ToolCall,
     aggregate_token_usage,
 )
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from agui_client import rendering
-from agui_client.client_tools import ClientTool, ClientToolResult, ClientTools
+from agui_client.client_tools import ClientTool, ClientToolResult
 from agui_client.content import File, user_message
 from agui_client.interrupts import Decision
 from agui_client.run_reader import RunReader
 from agui_client.session_options import SessionOptions
 from agui_core.json_patch import apply_patch, copy_json
-from agui_core.plaintext import render_plaintext
+from agui_core.rendering import as_html, markdown, render_plaintext
 from agui_core.transcript import Transcript
 from agui_core.turns import calls_of, unanswered_in_last_turn
+
+LATER = ConfigDict(defer_build=True)  # building takes longer than most sessions need
+MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message], config=LATER)
+INTERRUPTS: TypeAdapter[list[Interrupt]] = TypeAdapter(list[Interrupt], config=LATER)
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +113,8 @@ class SessionState:
         self.outcome: Outcome | None = None
         self.interrupts: list[Interrupt] = []
         self.pending_calls: list[ToolCall] = []
-        self._tools = ClientTools(options.get("client_tools", ()), options.get("tool_timeout"))
+        self._tools: dict[str, ClientTool | Tool] = {tool.name: tool for tool in options.get("client_tools", ())}
+        self._tool_timeout = options.get("tool_timeout")
         self._context = list(options.get("context", ()))
         self._forwarded_props = dict(options.get("forwarded_props", {}))
         self._transcript = Transcript()
@@ -154,19 +157,14 @@ class SessionState:
     @property
     def client_tool_names(self) -> list[str]:
         """Names of the client tools that have a function here."""
-        return self._tools.names
+        return [name for name, tool in self._tools.items() if isinstance(tool, ClientTool)]
 
     # --- the next run -------------------------------------------------------------------------------------------------
 
     def send(self, message: str | Message | Sequence[Message] | None = None, **options: Unpack[TurnOptions]) -> Self:
-        """Give the turn to the agent. The next ``run()`` or ``events()`` sends it.
+        """Give the turn to the agent, with a text, a message or several. The next ``run()`` or ``events()`` sends it.
 
-        Args:
-            message: a text, a message or several.
-            options: see ``TurnOptions``.
-
-        Raises:
-            RuntimeError: the turn of the agent has not ended.
+        Raises ``RuntimeError`` if the turn of the agent has not ended.
         """
         if self.status is SessionStatus.AGENT_TURN:
             raise RuntimeError("It is the agent's turn: call run(), which also reads the end of a cancelled run.")
@@ -174,8 +172,7 @@ class SessionState:
         messages = [given] if given is not None and not isinstance(given, Sequence) else given or ()
         self._add(*messages)
         self._draft.messages.extend(messages)
-        for tool in options.get("client_tools", ()):
-            self._tools.register(tool)
+        self._tools |= {tool.name: tool for tool in options.get("client_tools", ())}
         if "context" in options:
             self._context = list(options["context"])
         self._forwarded_props.update(options.get("forwarded_props", {}))
@@ -183,19 +180,13 @@ class SessionState:
         return self
 
     def send_text(self, text: str, *, files: Iterable[File] = (), **options: Unpack[TurnOptions]) -> Self:
-        """Send a text, with files by path or as bytes. Everything else is as in ``send``.
-
-        Raises:
-            OSError: a file cannot be read.
-            ValueError: the type of a file is not known.
-        """
+        """Send a text, with files by path or as bytes, as ``send`` does. Raises as ``attachment``, too."""
         return self.send(user_message(text, files), **options)
 
     def answer(self, interrupt_id: str, payload: object) -> Self:
         """Answer an interrupt: an approval by a ``Decision`` or a bool, any other by a value that its schema allows.
 
-        Raises:
-            ValueError: no such interrupt waits.
+        Raises ``ValueError`` if no such interrupt waits.
         """
         if isinstance(payload, bool):
             payload = Decision(payload)
@@ -213,20 +204,19 @@ class SessionState:
         self, results: Iterable[ClientToolResult], client_tools: Iterable[ClientTool | Tool] = ()
     ) -> Self:
         """Give the results of client tools. ``run()`` does it by itself, and ``events()`` leaves it to you."""
-        for tool in client_tools:
-            self._tools.register(tool)
+        self._tools |= {tool.name: tool for tool in client_tools}
         self._add(*(result.message for result in results))
         self._draft.is_due = True
         return self
 
     def register_client_tool(self, tool: ClientTool | Tool) -> Self:
         """Offer a tool from the next run on, in place of one with the same name."""
-        self._tools.register(tool)
+        self._tools[tool.name] = tool
         return self
 
     def unregister_client_tool(self, name: str) -> bool:
         """Withdraw a tool from the next run on. Return False if no function was registered under the name."""
-        return self._tools.unregister(name)
+        return isinstance(self._tools.pop(name, None), ClientTool)
 
     def withdraw(self) -> Self:
         """Take back messages and answers that no run has accepted, for example because the server refused it."""
@@ -252,7 +242,7 @@ class SessionState:
             protocol_version=PROTOCOL_VERSION,
             messages=[each for each in self.messages if not isinstance(each, ActivityMessage)],
             state=self.state,
-            tools=self._tools.specs,
+            tools=[tool.spec if isinstance(tool, ClientTool) else tool for tool in self._tools.values()],
             context=self._context,
             forwarded_props=dict(self._forwarded_props),
             resume=self._draft.answers or None,
@@ -295,9 +285,8 @@ class SessionState:
                 self._end(Outcome.CANCELLED)
             case outcome:
                 named = outcome.pending_tool_call_ids or () if isinstance(outcome, RunFinishedSuccessOutcome) else ()
-                declared = {tool.name for tool in self._tools.specs}
                 self.pending_calls = [
-                    call for call in self._open_calls if call.id in named or call.function.name in declared
+                    call for call in self._open_calls if call.id in named or call.function.name in self._tools
                 ]
                 self._end(Outcome.SUCCESS)
 
@@ -328,13 +317,13 @@ class SessionState:
         title = thread.get("title")
         self.title = title if isinstance(title, str) else None
         if "messages" in thread:
-            messages = {it.id: it for it in (*self.messages, *_messages().validate_python(thread["messages"]))}
+            messages = {it.id: it for it in (*self.messages, *MESSAGES.validate_python(thread["messages"]))}
             order = thread.get("order")
             self._replace(messages[it] for it in (order if isinstance(order, list) else messages) if it in messages)
         if "state" in thread:
             self.state = thread["state"]
         if "waiting" in thread and "activeRunId" not in thread:  # an active run says itself what waits
-            self.interrupts = _interrupts().validate_python(thread["waiting"])
+            self.interrupts = INTERRUPTS.validate_python(thread["waiting"])
         if "status" in thread:
             is_ours = thread["status"] == SessionStatus.CLIENT_TOOL_TURN
             self.pending_calls = self._open_calls if is_ours else []
@@ -369,17 +358,7 @@ class SessionState:
         return f"<{type(self).__name__} {self.thread_id} {self.status}, {len(self.messages)} messages>"
 
     def _repr_markdown_(self) -> str:
-        return rendering.markdown(self.messages)
+        return markdown(self.messages)
 
     def _repr_html_(self) -> str:
-        return rendering.as_html(self.messages, self.title, self.status)
-
-
-@cache
-def _messages() -> TypeAdapter[list[Message]]:
-    return TypeAdapter(list[Message])
-
-
-@cache
-def _interrupts() -> TypeAdapter[list[Interrupt]]:
-    return TypeAdapter(list[Interrupt])
+        return as_html(self.messages, self.title, self.status)

@@ -26,7 +26,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Inbox = SimpleQueue[Callable[[], None] | None]
 
-
 STOP_SECONDS = 1.0
 
 
@@ -60,8 +59,7 @@ if hasattr(os, "register_at_fork"):
 def _run(call: Callable[[], Awaitable[T]], inbox: Inbox | None = None) -> T:
     """Run a call on the loop, and the work of ``inbox`` in this thread until the call has ended.
 
-    Raises:
-        RuntimeError: this is the thread of the loop, which would wait for itself.
+    Raises ``RuntimeError`` in the thread of the loop, which would wait for itself.
     """
     work = inbox or Inbox()
     future = _portal().start_task_soon(call)

@@ -47,19 +47,14 @@ class Transport(Protocol):
     def stream(self, request: str) -> AsyncGenerator[Received, None]:
         """Yield the events of a run up to its end, or up to the end of the connection.
 
-        Raises:
-            RunRefusedError: the server refuses the request.
-            ConnectionDropped: the connection fails.
+        Raises ``RunRefusedError`` and ``ConnectionDropped``.
         """
-        ...
 
     async def command(self, command: Frame) -> Frame:
         """Send a command, and return its result. Raises as ``stream`` does."""
-        ...
 
     async def aclose(self) -> None:
         """Close all connections."""
-        ...
 
 
 async def provide(provided: Provided) -> str:

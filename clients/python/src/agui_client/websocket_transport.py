@@ -86,7 +86,9 @@ class WebSocketTransport:
 
     async def _connect(self) -> ClientConnection:
         address = await self._caller.address()
-        url = _with_cursor(address.url)
+        url = address.url
+        if not is_presigned(url):  # then it stays as it was signed
+            url += f"{'&' if urlsplit(url).query else '?'}cursor=1"
         try:
             return await connect(
                 url,
@@ -101,13 +103,6 @@ class WebSocketTransport:
             raise refused_response(error.response.status_code, bytes(error.response.body or b"")) from error
         except (OSError, TimeoutError, WebSocketException) as error:
             raise ConnectionDropped(f"The socket did not open: {error}", was_sent=False) from error
-
-
-def _with_cursor(url: str) -> str:
-    """Ask for numbers of events. A presigned URL stays as it was signed."""
-    if is_presigned(url):
-        return url
-    return f"{url}{'&' if urlsplit(url).query else '?'}cursor=1"
 
 
 def _frames_in(data: bytes) -> Iterator[Frame]:

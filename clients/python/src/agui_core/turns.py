@@ -5,10 +5,10 @@ Rules:
 - Pure functions of messages. A call in a history is text and never runs.
 - A turn begins with a message of the user. Its open calls are those without a result at its end, as long as the
   assistant has not answered without calls after them.
-- The server gives a call another id if its thread has a call with that one (``repeated_id``), and it counts as the last
-  call of the first id. Other histories may have an id twice. A result belongs to the last call with its id before it,
-  or to the next one if there is none. Of two calls with an id, the second may have lost its result to the first,
-  because snapshots and clients move results: then the further results of the first are those of the second.
+- The server gives a call another id if its thread has a call with that one (``repeated_id``). Other histories may have
+  an id twice. A result belongs to the last call with its id before it, or to the next one if there is none. Of two
+  calls with an id, the second may have lost its result to the first, because snapshots and clients move results: then
+  the further results of the first are those of the second.
 - The last result of a call counts, unless it is a placeholder. If a message repeats the id of a call, the first counts.
 """
 
@@ -66,8 +66,7 @@ def index_calls(messages: Iterable[Message]) -> list[Sequence[IndexedCall]]:
 
 def latest_calls(messages: Sequence[Message]) -> dict[str, IndexedCall]:
     index = zip(messages, index_calls(messages), strict=True)
-    calls = {each.call.id: each for message, calls in index if isinstance(message, AssistantMessage) for each in calls}
-    return {id_: calls[list(repeated_ids(id_, calls))[-1]] for id_ in calls}
+    return {each.call.id: each for message, calls in index if isinstance(message, AssistantMessage) for each in calls}
 
 
 def repeated_ids(call_id: str, known: Container[str]) -> Iterator[str]:
@@ -82,6 +81,12 @@ def repeated_ids(call_id: str, known: Container[str]) -> Iterator[str]:
 def repeated_id(call_id: str, number: int) -> str:
     """Return the id of a call that is the one of this number under its id."""
     return call_id if number == 1 else f"{call_id}--{number}"
+
+
+def is_repeat(id_: str, call_id: str) -> bool:
+    """Return True for an id under which the thread may have a call that an agent has made with ``call_id``."""
+    first, _, number = id_.rpartition("--")
+    return id_ == call_id or (first == call_id and number.isdecimal())
 
 
 def _share_results(calls: deque[IndexedCall]) -> None:

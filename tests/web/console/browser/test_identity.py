@@ -105,9 +105,6 @@ async def test_an_agent_and_a_model_are_chosen_and_their_names_are_shown_at_ever
         await user.page.close()
 
 
-# --- sign-in ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[str]:
     with issuer_process() as address:

@@ -145,27 +145,3 @@ async def test_a_thread_is_forked_at_a_message_and_feedback_stays(visit: Visit, 
     await rated.click()
     await expect(form.get_by_label("slow")).to_be_checked()
     await expect(form.get_by_label("Notes")).to_have_value("Two days.")
-
-
-async def versions(user: User, text: str) -> None:
-    """Wait until the first message says which of its versions is shown."""
-    await expect(user.messages.first.get_by_role("group", name="Versions")).to_have_text(text)
-
-
-async def test_an_edited_message_keeps_all_later_turns_on_the_branch_before(visit: Visit, assistant: str) -> None:
-    user = await visit(assistant)
-    await user.finishes("stream 1", "think about rain")
-    await user.messages.first.hover()
-    await user.conversation.get_by_role("button", name="Edit and send again").first.click()
-    await user.page.get_by_label("Edit your message").fill("stream 2")
-    await user.page.keyboard.press("Enter")
-    await user.reads("hello world, hello world,")
-    await user.is_done()
-    await expect(user.messages).to_have_count(1)
-    await user.finishes("hi")
-    await user.page.reload()
-    await expect(user.messages).to_have_count(2)
-    await versions(user, "2/2")
-    await user.press("Version before")
-    await user.reads("I have thought about rain.")
-    await expect(user.messages).to_have_count(2)

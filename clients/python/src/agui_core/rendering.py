@@ -1,22 +1,18 @@
-"""Plain text of a conversation.
+"""A conversation as plain text, as Markdown and as HTML. Reasoning and activities are omitted.
 
-Rule: only the lines that name a speaker begin at the margin. The content of messages is indented, so that no content
-can pass for a message of another speaker. Reasoning and activities are omitted.
+Rule: no content can pass for a message of another speaker. In plain text only the lines that name a speaker begin at
+the margin, and content is indented. In HTML it is escaped. Only Markdown has it as it was written: show that with a
+renderer that runs no HTML.
 """
 
+import html
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from ag_ui.core import (
-    ActivityMessage,
-    ContentPart,
-    Message,
-    ReasoningMessage,
-    TextPart,
-    ToolMessage,
-)
+from ag_ui.core import ActivityMessage, Message, ReasoningMessage, ToolMessage
 from msgspec import Struct
 
+from agui_core.content import text_of
 from agui_core.transcript import has_failed
 from agui_core.turns import calls_of
 
@@ -48,6 +44,22 @@ def render_plaintext(
     return "\n\n".join(paragraphs) + "\n" if paragraphs else ""
 
 
+def markdown(messages: Iterable[Message]) -> str:
+    """Return the conversation as Markdown. The text of messages keeps its own Markdown."""
+    return "\n\n".join(f"**{speaker}**\n\n{text}" for _, speaker, text in speeches(messages) if text)
+
+
+def as_html(messages: Iterable[Message], title: str | None, status: str) -> str:
+    heading = f"<b>{html.escape(title or 'Conversation')}</b> <small>{html.escape(status)}</small>"
+    rows = "".join(
+        f'<tr><th style="text-align:left;vertical-align:top">{html.escape(speaker)}</th>'
+        f'<td style="text-align:left;white-space:pre-wrap">{html.escape(text)}</td></tr>'
+        for _, speaker, text in speeches(messages)
+        if text
+    )
+    return f"<div>{heading}<table>{rows}</table></div>"
+
+
 def speeches(messages: Iterable[Message]) -> Iterator[tuple[str, str, str]]:
     """Yield id, speaker and text of each message. Reasoning and activities have no speaker."""
     tools: dict[str, str] = {}
@@ -60,13 +72,6 @@ def speeches(messages: Iterable[Message]) -> Iterator[tuple[str, str, str]]:
         if isinstance(message, ToolMessage) and has_failed(message):
             calls = [f"[failed: {message.error}]" if message.error else "[failed]"]
         yield message.id, _speaker(message, tools), "\n".join(filter(None, [text_of(message.content), *calls]))
-
-
-def text_of(content: str | Sequence[ContentPart] | None) -> str:
-    """Return the text of a content. Other parts are named."""
-    if content is None or isinstance(content, str):
-        return content or ""
-    return "\n".join(part.text if isinstance(part, TextPart) else f"[{part.type}]" for part in content)
 
 
 def _paragraphs_of(question: AskedQuestion) -> Iterator[str]:

@@ -11,7 +11,7 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from agui_core.plaintext import AskedQuestion, render_plaintext
+from agui_core.rendering import AskedQuestion, render_plaintext
 
 
 def call(id: str, name: str, arguments: str) -> ToolCall:  # noqa: A002 - as in the message
