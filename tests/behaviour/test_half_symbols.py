@@ -8,7 +8,7 @@ from ag_ui import core as ag
 from agui_container import RunContext
 from agui_container.assistant.assistant import Assistant
 from agui_container.models.offline import OfflineModel
-from agui_container.ports import Item, RunInterrupted
+from agui_container.ports import Item
 from agui_container.tools.function_tool import tool
 from tests.behaviour.client import custom_values, outcome, text
 from tests.behaviour.conversations import ClientThread, interrupts, results
@@ -78,7 +78,10 @@ async def test_a_subagent_that_splits_a_symbol_and_asks_with_half_of_one_continu
         yield f"a{HIGH}"
         yield LOW
         if not input.resume:
-            raise RunInterrupted([ag.Interrupt(id="q", reason="choice", message=f"Which{HIGH}?")])
+            asked = ag.RunFinishedInterruptOutcome(
+                interrupts=[ag.Interrupt(id="q", reason="choice", message=f"Which{HIGH}?")]
+            )
+            yield ag.RunFinishedEvent(thread_id=input.thread_id, run_id=input.run_id, outcome=asked)
 
     thread = ClientThread(await connect(make_delegating_assistant(agent)))
     (interrupt,) = interrupts(await thread.say("delegate go"))

@@ -7,11 +7,13 @@ from ag_ui.core import (
     CustomEvent,
     Interrupt,
     RunAgentInput,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
     StateDeltaEvent,
     StateSnapshotEvent,
 )
 
-from agui_container.ports import Item, RunInterrupted
+from agui_container.ports import Item
 from tests.behaviour.client import custom_values, outcome, text
 from tests.behaviour.conversations import interrupts
 from tests.behaviour.subagents import make_delegating_assistant
@@ -38,9 +40,12 @@ async def test_events_of_an_agent_have_null_in_their_place(connect: Connect, dig
 @pytest.mark.durable
 async def test_a_subagent_that_asks_with_one_can_be_answered(connect: Connect, digits: int) -> None:
     async def agent(input: RunAgentInput) -> AsyncIterator[Item]:
-        if not input.resume:
-            raise RunInterrupted([Interrupt(id="q", reason="choice", metadata={"n": 10**digits})])
-        yield "Answered."
+        if input.resume:
+            yield "Answered."
+            return
+        question = Interrupt(id="q", reason="choice", metadata={"n": 10**digits})
+        asked = RunFinishedInterruptOutcome(interrupts=[question])
+        yield RunFinishedEvent(thread_id=input.thread_id, run_id=input.run_id, outcome=asked)
 
     client = await connect(make_delegating_assistant(agent))
     (interrupt,) = interrupts(await client.run(ask(text="delegate go")))

@@ -8,7 +8,7 @@ rejects is sent, too. Ids come from small pools, so that they collide within a k
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from random import Random
-from typing import Any, TypeVar
+from typing import Any
 
 from ag_ui import core as ag
 
@@ -28,7 +28,7 @@ REASONINGS = ("g1", "m1", SHARED)
 SUBAGENTS = ("s1", "s2", "s3", "")
 OWNERS = (None, None, None, None, *SUBAGENTS)
 DELTAS = ("", "a", "two words", 'é "\\\n', "\U0001f600")
-PATCHES = ([], [{"op": "add", "path": "/a", "value": 1}])
+PATCHES: Sequence[list[dict[str, object]]] = ([], [{"op": "add", "path": "/a", "value": 1}])
 VALUES = (None, 0, "", {"a": [None]})
 
 # --- messages ---------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ OWN: Mapping[type[ag.BaseEvent], Pools] = {
 
 
 def draw_fields(kind: type[ag.BaseEvent], rng: Random) -> dict[str, Any]:
-    pools = {name: pool for name, pool in POOLS.items() if name in kind.model_fields} | OWN.get(kind, {})
+    pools = {**{name: pool for name, pool in POOLS.items() if name in kind.model_fields}, **OWN.get(kind, {})}
     return {name: pool(rng) if callable(pool) else rng.choice(pool) for name, pool in pools.items()}
 
 
@@ -144,6 +144,12 @@ def draw_fields(kind: type[ag.BaseEvent], rng: Random) -> dict[str, Any]:
 VOCABULARY = tuple(sorted(EVENTS, key=lambda kind: kind.__name__))
 BOUNDARIES = (*[ag.RunStartedEvent] * 10, ag.RunFinishedEvent, ag.RunErrorEvent)
 INNER = [kind for kind in VOCABULARY if kind not in {ag.RunStartedEvent, ag.RunErrorEvent}]
+BESIDE_CHUNKS: list[type[ag.BaseEvent]] = [
+    *INNER,
+    *[kind for kind in INNER if "delta" in kind.model_fields] * 5,
+    *[ag.SubagentStartedEvent] * 24,
+    *[ag.SubagentErrorEvent] * 4,
+]
 MANY_RULES = (ag.RunFinishedEvent, ag.ToolCallStartEvent, ag.SubagentStartedEvent)
 SIDE_FIELDS: Sequence[Mapping[str, object]] = (
     {"metadata": {"k": 1}},
@@ -151,11 +157,12 @@ SIDE_FIELDS: Sequence[Mapping[str, object]] = (
     {"timestamp": 1_000},
     {"surprise": "kept"},
 )
+END_OF_CHUNKS = ag.MessagesSnapshotEvent(messages=[])
 LONG = "\U0001f600" * MAX_DELTA + "end"
 
 
-def draw_event(rng: Random) -> ag.BaseEvent:
-    kind = rng.choice(INNER)
+def draw_event(rng: Random, kinds: Sequence[type[ag.BaseEvent]] = INNER) -> ag.BaseEvent:
+    kind = rng.choice(kinds)
     fields = draw_fields(kind, rng)
     if "subagent_run_id" not in fields and rng.random() < 0.05:
         fields["subagentRunId"] = None
@@ -169,12 +176,12 @@ def draw_boundary(rng: Random) -> ag.BaseEvent:
 
 def draw_chunk_or_event(rng: Random) -> Item:
     dice = rng.random()
-    if dice < 0.15:
-        return draw_event(rng)
     if dice < 0.25:
+        return draw_event(rng, BESIDE_CHUNKS)
+    if dice < 0.35:
         return rng.choice(("", "text", "more ", LONG if rng.random() < 0.1 else "\n"))
     kind = rng.choice(list(CHUNKS))
-    if rng.random() < 0.3:
+    if rng.random() < 0.45:
         return kind(delta="more")
     fields = draw_fields(kind, rng)
     if rng.random() < 0.02:
@@ -184,24 +191,22 @@ def draw_chunk_or_event(rng: Random) -> Item:
     return kind(**fields)
 
 
-T = TypeVar("T", bound=Item)
-
-
 def walk(seed: int) -> Iterator[ag.BaseEvent]:
-    return _walk(seed, draw_event, (*VOCABULARY, *MANY_RULES * 4))
+    items = _walk(seed, draw_event, (*VOCABULARY, *MANY_RULES * 4))
+    return (item for item in items if isinstance(item, ag.BaseEvent))
 
 
 def chunk_walk(seed: int) -> Iterator[Item]:
     return _walk(seed, draw_chunk_or_event, (*VOCABULARY, *list(CHUNKS) * 20))
 
 
-def _walk(seed: int, draw: Callable[[Random], T], kinds: Sequence[type[ag.BaseEvent]]) -> Iterator[T | ag.BaseEvent]:
+def _walk(seed: int, draw: Callable[[Random], Item], kinds: Sequence[type[ag.BaseEvent]]) -> Iterator[Item]:
     rng, numbers = Random(seed), count(1)  # noqa: S311 - a test's dice
     wild = rng.choice(kinds)
     expander, sequence = Expander(lambda: f"id-{next(numbers)}"), RunSequence()
 
-    def is_sent(item: Item) -> bool:
-        """Give an item to our validator. Return False if it rejects the whole item, but for some of the wild class."""
+    def admit(item: Item) -> Item | None:
+        """Give an item to our validator. Return what to send: a rejected item only if it is of the wild class."""
         passed: list[ag.BaseEvent] = []
         try:
             for event in expander.expand(item):
@@ -209,20 +214,19 @@ def _walk(seed: int, draw: Callable[[Random], T], kinds: Sequence[type[ag.BaseEv
                 passed.append(event)
         except IllegalEvent:
             expander.rollback(passed)
-            return bool(passed) or (type(item) is wild and rng.random() < WILDNESS)
-        return True
+            if type(item) is wild and rng.random() < WILDNESS:
+                return item
+            return admit(END_OF_CHUNKS) if passed else None
+        return item
 
-    def end() -> Iterator[ag.BaseEvent]:
-        """End what is open, and the run. A snapshot ends the streams of chunks."""
-        yield ag.MessagesSnapshotEvent(messages=[])
-        yield from sequence.closers()
-        yield ag.RunFinishedEvent(**draw_fields(ag.RunFinishedEvent, rng))
-
-    while True:
+    def draw_next() -> Iterator[Item]:
         is_active = sequence.state is LifecycleState.ACTIVE
         if is_active and rng.random() < 0.02:
-            yield from (event for event in end() if is_sent(event))
+            yield END_OF_CHUNKS
+            yield from sequence.closers()
+            yield ag.RunFinishedEvent(**draw_fields(ag.RunFinishedEvent, rng))
         else:
-            item = draw(rng) if is_active == (rng.random() < 0.995) else draw_boundary(rng)
-            if is_sent(item):
-                yield item
+            yield draw(rng) if is_active == (rng.random() < 0.995) else draw_boundary(rng)
+
+    while True:
+        yield from (item for item in map(admit, draw_next()) if item is not None)
