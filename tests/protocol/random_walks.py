@@ -6,6 +6,7 @@ rejects is sent, too. Ids come from small pools, so that they collide within a k
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import count
 from random import Random
 from typing import Any
@@ -134,9 +135,13 @@ OWN: Mapping[type[ag.BaseEvent], Pools] = {
 """Values of fields that mean something else in one class of events."""
 
 
+@cache
+def pools_of(kind: type[ag.BaseEvent]) -> Pools:
+    return {**{name: pool for name, pool in POOLS.items() if name in kind.model_fields}, **OWN.get(kind, {})}
+
+
 def draw_fields(kind: type[ag.BaseEvent], rng: Random) -> dict[str, Any]:
-    pools = {**{name: pool for name, pool in POOLS.items() if name in kind.model_fields}, **OWN.get(kind, {})}
-    return {name: pool(rng) if callable(pool) else rng.choice(pool) for name, pool in pools.items()}
+    return {name: pool(rng) if callable(pool) else rng.choice(pool) for name, pool in pools_of(kind).items()}
 
 
 # --- walks ------------------------------------------------------------------------------------------------------------
