@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import count
 
 from ag_ui.core import (
@@ -16,6 +15,7 @@ from ag_ui.core import (
     UserMessage,
 )
 from ag_ui.core import Tool as ToolSpec
+from msgspec.structs import replace
 
 from agui_container.agents.gate.journal import Journal
 from agui_container.assistant.assistant import Assistant

@@ -4,13 +4,14 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 
 import pytest
 from ag_ui.core import RunAgentInput, ToolCallResultEvent
 from ag_ui.core import Tool as ToolSpec
+from msgspec.structs import replace
 
 from agui_container.agents.as_agent import as_agent
 from agui_container.agents.gate.call_tool import AgentWithTools

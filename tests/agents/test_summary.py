@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from ag_ui import core as ag
+from msgspec import structs
 
 from agui_container.assistant.context_window.summary import EARLIER, MARK, render_message
 from agui_container.assistant.context_window.window import ContextBudget, Overflow, Window
@@ -154,7 +155,11 @@ async def test_a_history_that_was_changed_is_summarised_anew(changed: ag.UserMes
 
 async def test_a_summary_is_of_its_owner_and_thread_alone() -> None:
     double, budget, ctx = model(SHORT, SHORT, SHORT), summarising(), run_context()
-    for other in (ctx, replace(ctx, thread_id="other"), replace(ctx, caller=replace(ctx.caller, owner="other"))):
+    for other in (
+        ctx,
+        structs.replace(ctx, thread_id="other"),
+        structs.replace(ctx, caller=replace(ctx.caller, owner="other")),
+    ):
         await open_window(double, budget, thread(20), other).fit()
     assert len(double.prompts) == 3
 

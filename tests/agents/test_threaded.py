@@ -5,10 +5,10 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import replace
 
 import pytest
 from ag_ui.core import RunAgentInput
+from msgspec.structs import replace
 
 from agui_container.agents.as_agent import ThreadAgent, as_agent
 from agui_container.ports import Item, RunContext

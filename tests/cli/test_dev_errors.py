@@ -11,7 +11,6 @@ from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
 
 
 def raised(error: Exception, cause: Exception | None = None) -> Exception:
-    """Return the error, as it arrives from an agent."""
     with pytest.raises(type(error)) as caught:
         raise error from cause
     return caught.value

@@ -16,12 +16,10 @@ TALK = (QUESTION, CALLS, RESULT, ANSWER)
 
 
 def stored_message(message: Json, run_id: str | None = "r1") -> StoredMessage:
-    """Return a message in the form of a store."""
     return StoredMessage(message["id"], json.dumps(message).encode(), run_id)
 
 
 def change(*messages: Json, run_id: str | None = "r1", title: str | None = None, state: Json | None = None) -> Change:
-    """Return the change that a run makes to its thread."""
     kept = None if state is None else json.dumps(state).encode()
     return Change([stored_message(message, run_id) for message in messages], state=kept, title=title)
 
@@ -47,6 +45,5 @@ async def store_conversation(  # noqa: PLR0913 - each has a default
 async def store_active_run(
     store: Store, *messages: Json, thread: str = "t1", owner: str = "everybody", run: str = "r2"
 ) -> None:
-    """Store an active run with the messages so far."""
     key = RunKey(owner, thread, run)
     await claim_run(store, key, now=START + 10, change=change(*messages, run_id=run))

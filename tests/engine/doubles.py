@@ -117,7 +117,6 @@ def make_service(  # noqa: PLR0913 - each has a default
 
 
 def make_cluster(store: str, clock: Clock, day_tokens: int = 0) -> Cluster:
-    """Return a cluster of one replica on a store."""
     opened = open_store(store, clock.time)
     return Cluster(opened, MemoryBus(), clock, new_id=lambda: "replica-1", day_tokens=day_tokens)
 
@@ -128,12 +127,10 @@ def caller(owner: str = "everybody", **fields: Any) -> Caller:  # noqa: ANN401 -
 
 
 async def answer_of(threads: ThreadCommands, command: ThreadCommand) -> Json:
-    """Execute a command of a caller on threads, and return the whole result."""
     return await threads.answer(caller(), command)
 
 
 def log_memory(run_bytes: int = 1 << 40, all_bytes: int = 1 << 40) -> LogMemory:
-    """Return the memory limits of a run and of all runs."""
     return LogMemory(run_bytes, all_bytes, lambda: AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "All logs are full."))
 
 
@@ -156,7 +153,6 @@ async def envelopes(reader: Subscription) -> list[Envelope]:
 
 @contextmanager
 def raises_code(code: ErrorCode) -> Iterator[None]:
-    """Expect an ``AppError`` with this code."""
     with pytest.raises(AppError) as caught:
         yield
     assert caught.value.code is code
@@ -186,8 +182,6 @@ async def wait_for_event(event: asyncio.Event) -> None:
 
 
 def agent_of(*items: object) -> Callable[[RunAgentInput], AsyncIterator[object]]:
-    """Return an agent that yields these items."""
-
     async def agent(_: RunAgentInput) -> AsyncIterator[object]:
         for item in items:
             yield item

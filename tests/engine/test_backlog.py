@@ -133,7 +133,6 @@ async def test_a_stop_stores_the_end_of_a_run_with_all_events_before_it(
 
 
 async def stored_envelopes(replicas: Replicas) -> AsyncIterator[Envelope]:
-    """Yield the envelopes of the run in the store."""
     after = 0
     while page := await replicas.store.envelopes(RUN, after):
         for envelope in page:

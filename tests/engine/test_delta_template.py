@@ -124,7 +124,6 @@ OPENED: tuple[Make, ...] = (
 
 
 def begin_pipeline() -> tuple[EventPipeline, EventLog]:
-    """Return the pipeline of a run with many open entities."""
     log, ids = EventLog("r1", log_memory(1 << 40, 1 << 40), Flusher()), count(1)
     made = EventPipeline(lambda: f"id-{next(ids)}", log)
     made.start_from(asking())
@@ -151,7 +150,6 @@ def outcome(steps: list[Make]) -> tuple[list[bytes], list[ag.EventType], list[st
 
 
 def outcome_on_normal_path(steps: list[Make]) -> object:
-    """Return the outcome without the fast path."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DeltaTemplate, "of", lambda *_: None)
         return outcome(steps)

@@ -6,17 +6,16 @@ import pytest
 from ag_ui.core import CustomEvent, EventType
 
 from agui_container.protocol.encoder import encode
-from agui_container.protocol.envelope import Batch, Envelope
+from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.errors import ErrorCode
 from agui_container.run.event_log import (
     BATCH_BYTES,
-    ENVELOPE_BYTES,
     EventLog,
     Flusher,
     LocalSubscription,
     LogMemory,
 )
-from tests.engine.doubles import WAIT, eventually, log_memory
+from tests.engine.doubles import WAIT, log_memory
 
 UNLIMITED = 10**9
 
@@ -38,34 +37,6 @@ def subscribe(log: EventLog, after: int = 0) -> LocalSubscription:
 async def batches(log: EventLog, after: int = 0) -> list[list[Envelope]]:
     async with asyncio.timeout(WAIT):
         return [batch.envelopes() async for batch in subscribe(log, after)]
-
-
-class LimitedWriter:
-    """A writer that accepts batches as long as it has room."""
-
-    def __init__(self, *, has_room: bool = True) -> None:
-        self.has_room = has_room
-        self.written: list[tuple[int, int]] = []
-
-    def push(self, batch: Batch) -> bool:
-        if self.has_room:
-            self.written.append((batch.first, len(batch.data)))
-        return self.has_room
-
-
-async def next_batch(subscription: LocalSubscription) -> Batch | None:
-    return await anext(subscription, None)
-
-
-async def wait_for_batch(
-    log: EventLog, writer: LimitedWriter, after: int = 0
-) -> tuple[LocalSubscription, asyncio.Task[Batch | None]]:
-    """Return a subscription that pushes, and the task that waits for its next batch."""
-    subscription = subscribe(log)
-    subscription.push_to(writer.push)
-    following = asyncio.create_task(next_batch(subscription))
-    await asyncio.sleep(0)
-    return subscription, following
 
 
 async def test_subscriptions_get_the_same_bytes_whenever_and_wherever_they_begin() -> None:
@@ -109,33 +80,6 @@ async def test_a_long_replay_comes_in_bounded_batches(count: int) -> None:
     got = await batches(log)
     assert [envelope.seq for batch in got for envelope in batch] == list(range(1, count + 1))
     assert max(sum(len(envelope.data) for envelope in batch) for batch in got) < BATCH_BYTES + 100_100
-
-
-async def test_a_waiting_subscription_pushes_what_is_ready_and_hands_it_out_no_more() -> None:
-    log, writer = make_log(), LimitedWriter()
-    _, following = await wait_for_batch(log, writer)
-    append(log, "a", "b")
-    await eventually(lambda: writer.written == [(1, 2)])
-    append(log, "c")
-    await eventually(lambda: writer.written == [(1, 2), (3, 1)])
-    assert not following.done()
-    log.end()
-    assert await following is None
-
-
-async def test_unpublished_events_can_be_replaced_by_those_of_another_replica() -> None:
-    memory = log_memory()
-    log = make_log(memory, is_stored=True)
-    for number in range(3):
-        log.append(EventType.CUSTOM, b'{"n":%d}' % number)
-    log.flush()
-    log.append(EventType.CUSTOM, b'{"n":3}')
-    log.advance(2)
-    log.replace_unread([Envelope("r1", 3, EventType.RUN_ERROR, b"12")])
-    assert log.watermark == 3
-    assert log.batch(0, 9).data == [b'{"n":0}', b'{"n":1}', b"12"]
-    assert (len(log), log.bytes) == (3, memory.used)
-    assert log.bytes == sum(len(data) + ENVELOPE_BYTES for data in log.batch(0, 9).data)
 
 
 async def test_a_log_says_when_it_or_all_logs_hold_too_much() -> None:

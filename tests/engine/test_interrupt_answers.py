@@ -34,7 +34,6 @@ def answer(*interrupts: str, run: str = "r1") -> RunAgentInput:
 
 
 async def run_and_store(service: Engine, run_input: RunAgentInput) -> Sequence[Envelope]:
-    """Return the events of a run after it is stored."""
     events = await envelopes(await service.admit(run_input, caller()))
     await wait_until_stored(service)
     return events

@@ -37,7 +37,6 @@ THREAD = ThreadKey("everybody", "t1")
 
 
 async def talker(asked: RunAgentInput) -> AsyncIterator[Item]:
-    """Yield the number of messages and a state."""
     yield f"{len(asked.messages)} messages"
     yield StateSnapshotEvent(snapshot={"seen": len(asked.messages)})
 
@@ -58,13 +57,11 @@ async def open_service(
 
 
 async def beat(leases: Leases) -> None:
-    """Run each periodic job of a replica once."""
     await leases.renew()
     await leases.reap()
 
 
 async def wait_until_stored(service: Engine) -> None:
-    """Wait until everything is written."""
     await eventually(lambda: not service.registry.lives and not service.registry.tasks)
 
 
@@ -149,7 +146,8 @@ async def test_readers_of_a_run_that_was_taken_see_as_much_of_it_as_the_other_ha
     assert not reader.run.log.has_ended  # it has just come, and says nothing of others' silence yet
     clock.advance(LEASE_SECONDS)
     await beat(leases)
-    service.registry.by_key[RUN].ctx.emit("after")
+    run = service.registry.by_key[RUN]
+    run.ctx.emit("after")
     seen = await envelopes(reader)
     kept = list(await store.envelopes(RUN, 0))
     assert (seen[:-1], seen[-1].seq, seen[-1].type) == (kept[:-1], kept[-1].seq, kept[-1].type)
@@ -158,6 +156,7 @@ async def test_readers_of_a_run_that_was_taken_see_as_much_of_it_as_the_other_ha
     record = await get_run(store, RUN)
     assert (record.status, record.replica) == (RunStatus.ERROR, "replica-2")
     await wait_until_stored(service)
+    assert service.readings()["agui.limit.used"]["logBytes"] == run.log.bytes
 
 
 async def test_readers_of_a_run_whose_thread_was_deleted_see_the_end_that_it_has_here() -> None:

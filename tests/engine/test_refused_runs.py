@@ -55,7 +55,6 @@ IN_VAIN: dict[str, tuple[Sequence[Item], BaseEvent, Sequence[str]]] = {
 
 
 def begin_pipeline(memory: LogMemory | None = None) -> tuple[EventPipeline, EventLog]:
-    """Return the pipeline of a run and its log."""
     log, numbers = EventLog("r1", memory or log_memory(1 << 30, 1 << 30), Flusher()), count(1)
     pipeline = EventPipeline(lambda: f"id-{next(numbers)}", log)
     pipeline.start_from(asking())
@@ -65,7 +64,6 @@ def begin_pipeline(memory: LogMemory | None = None) -> tuple[EventPipeline, Even
 
 
 def types(log: EventLog) -> list[str]:
-    """Return the types of the agent's own events."""
     log.flush()
     return [event_type.value for event_type in log.batch(2, len(log)).types]
 

@@ -22,7 +22,6 @@ ENQUEUE = Settings(on_busy="enqueue")
 
 
 async def drain_services(*services: Engine) -> None:
-    """Drain the services, and wait until their runs are stored."""
     for service in services:
         await service.drain(0)
         await wait_until_stored(service)

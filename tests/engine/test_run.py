@@ -20,10 +20,9 @@ from agui_container.ports.records import RunKey
 from agui_container.protocol.encoder import MAX_EVENT_BYTES
 from agui_container.protocol.envelope import Envelope
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.run.fairness import BURST, FairScheduler
+from agui_container.run.fairness import BURST
 from agui_container.settings import Settings
 from tests.engine.doubles import (
-    WAIT,
     FakeClock,
     agent_of,
     asking,
@@ -39,12 +38,10 @@ def names(log: list[Envelope]) -> list[str]:
 
 
 async def log_of(agent: object, **limits: int) -> list[Envelope]:
-    """Execute a run and return its log."""
     return await envelopes(await make_service(agent, limits=CapacityLimits(**limits)).admit(asking(), caller()))
 
 
 async def wait_until_idle(service: Engine) -> None:
-    """Wait until no run and no task is left."""
     await eventually(lambda: not service.registry.tasks)
 
 
@@ -74,30 +71,6 @@ async def test_a_tight_agent_lets_others_run() -> None:
     assert len(seen) > 2_000 // BURST
 
 
-async def test_one_run_continues_per_turn_of_the_loop_however_many_wait() -> None:
-    scheduler, continued = FairScheduler(), list[int]()
-
-    async def one(number: int) -> None:
-        await scheduler.yield_turn(number)
-        continued.append(number)
-
-    cancelled, *others = (asyncio.create_task(one(number)) for number in range(4))
-    await asyncio.sleep(0)
-    cancelled.cancel()
-    steps = [0]
-    async with asyncio.timeout(WAIT):
-        while not all(task.done() for task in others):
-            await asyncio.sleep(0)
-            steps.append(len(continued))
-    assert continued == [1, 2, 3]
-    assert max(later - earlier for earlier, later in pairwise(steps)) == 1
-
-
-async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Say one thing."""
-    yield "hi"
-
-
 async def run_to_end(service: Engine, run: str, thread: str = "t1", owner: str = "everybody") -> None:
     """Execute a run to its end, after its reader has disconnected."""
     reader = await service.admit(asking(thread, run), caller(owner))
@@ -106,7 +79,7 @@ async def run_to_end(service: Engine, run: str, thread: str = "t1", owner: str =
 
 
 async def test_a_run_is_stored_before_its_readers_see_its_end_if_the_store_does_no_io() -> None:
-    service = make_service(brief)
+    service = make_service(agent_of("hi"))
     await run_to_end(service, "r1")
     record = await service.cluster.store.run(RunKey("everybody", "t1", "r1"))
     kept = await service.cluster.store.thread(RunKey("everybody", "t1", "r1").thread)
@@ -131,7 +104,7 @@ async def test_background_work_that_fails_is_logged_and_over(caplog: pytest.LogC
 
 
 async def test_reading_out_waits_for_the_last_reader() -> None:
-    service = make_service(brief)
+    service = make_service(agent_of("hi"))
     await run_to_end(service, "r0")  # all have left once, and others come
     readers = [await service.admit(asking(), caller()) for _ in range(2)]
     await service.drain(1)

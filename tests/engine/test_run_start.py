@@ -122,8 +122,6 @@ LARGE = "x" * (LARGE_BYTES + 1)
 
 
 class CountingAgent:
-    """An agent that counts its runs."""
-
     def __init__(self) -> None:
         self.runs = 0
 

@@ -1,6 +1,7 @@
 """The offline model does what docs/models.md says, the same way every time."""
 
 import json
+import tracemalloc
 from collections.abc import Sequence
 
 import pytest
@@ -128,3 +129,21 @@ def test_no_message_takes_long_to_read(start: str, filler: str) -> None:
     # 200 kB: linear patterns need milliseconds, a quadratic one would need minutes.
     assert make_plan(run_input(f"{start}x{filler * 200_000}x").messages, BUILTIN)
     assert make_plan(run_input(f"{start} {filler * 200_000}\x00").messages, BUILTIN)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"), [("", 0), (" \n", 0), ("one", 1), ("\ttwo\n\nwörter  ", 2), ("half \ud83d of a symbol", 5)]
+)
+def test_a_token_is_a_word_between_white_space(said: str, words: int) -> None:
+    assert OfflineModel().count(said) == words
+
+
+def test_counting_the_words_of_a_long_text_makes_no_list_of_them() -> None:
+    """It would hold the event loop for a tenth of a second per 8 MB."""
+    said = "lorem ipsum " * 100_000
+    tracemalloc.start()
+    try:
+        assert OfflineModel().count(said) == 200_000
+        assert tracemalloc.get_traced_memory()[1] < 4 * len(said)
+    finally:
+        tracemalloc.stop()

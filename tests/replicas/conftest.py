@@ -43,6 +43,5 @@ def process(start: Start, tmp_path: Path) -> Start:
 
 @pytest.fixture
 def frail_redis(tmp_path: Path) -> Iterator[Program]:
-    """Return a Redis of this test only."""
     with redis_server_at(free_port(), tmp_path) as program:
         yield program

@@ -60,7 +60,6 @@ class EventCount:
 
 
 async def watch(watched: WatchedRun, port: int, moment: EventCount) -> None:
-    """Read until the run ends or the server is gone."""
     with suppress(*CUT):
         async with aclosing(watched.stream(port)) as pieces:
             async for piece in pieces:
@@ -129,7 +128,6 @@ async def check(port: int, runs: list[WatchedRun], executions: Path) -> None:
 
 
 def times_executed(executions: Path) -> Counter[str]:
-    """Return how often each run was executed, in all processes."""
     return Counter(executions.read_text().split())
 
 

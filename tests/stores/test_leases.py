@@ -29,14 +29,6 @@ async def test_the_runs_whose_lease_ended_first_are_taken_over_first(durable: Du
     assert [record.key.run_id for record in await durable.take_over(B, 1000.0)] == ["r0", "r1", "r2"]
 
 
-async def test_a_replica_renews_its_own_open_runs(durable: DurableStore) -> None:
-    await claim_run(durable, RUN, A)
-    await claim_run(durable, run("r2", "t2"), B)
-    await claim_run(durable, run("r3", "t3"), A)
-    await durable.finish(run("r3", "t3"), A, [], ending())
-    assert await durable.renew(A, 1000.0) == {RUN: Lease()}
-
-
 async def test_a_replica_reports_the_progress_of_its_open_runs(durable: DurableStore) -> None:
     theirs, ended, other = run("r2", "t2"), run("r3", "t3"), run("r4", "t4")
     for key, replica in ((RUN, A), (theirs, B), (ended, A), (other, A)):

@@ -53,7 +53,6 @@ default_pool_size = 4
 
 
 async def use(store: SqlStore, number: int) -> None:
-    """Store a run on a thread of its own, and read it."""
     key = run(f"r{number}", f"t{number}")
     await claim_run(store, key, change=Change([message("m1")]))
     for seq in range(1, 9):

@@ -3,10 +3,10 @@
 import asyncio
 import json
 import math
-from dataclasses import replace
 
 import pytest
 from ag_ui.core import CustomEvent
+from msgspec.structs import replace
 
 from agui_container.assistant.assistant import Assistant
 from agui_container.ports import Item, TextDelta, ToolError

@@ -1,10 +1,10 @@
 """MCP servers whose headers depend on the caller of a run."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 import pytest
 from mcp.server.mcpserver import Context, MCPServer
+from msgspec.structs import replace
 
 from agui_container.ports import Caller, RunContext, RunInterrupted, ToolError
 from agui_container.tools.mcp import McpConfigError, mcp_sources, parse_servers

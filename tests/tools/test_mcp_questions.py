@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
-from dataclasses import replace
 
 import pytest
 from ag_ui.core import (
@@ -10,6 +9,7 @@ from ag_ui.core import (
     ResumeEntry,
 )
 from mcp_types import ElicitRequestFormParams, ElicitRequestURLParams
+from msgspec.structs import replace
 from pydantic import TypeAdapter
 from starlette.responses import JSONResponse, Response
 

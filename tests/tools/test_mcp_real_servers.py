@@ -6,12 +6,12 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ag_ui.core import CustomEvent, DocumentPart, ImagePart, ResumeEntry
+from msgspec.structs import replace
 
 from agui_container.ports import Item, Suspension, ToolError, ToolSuspension
 from agui_container.ports.notices import TOOLS_PROGRESS

@@ -52,25 +52,6 @@ async def run_status(service: Engine) -> str:
     return run.status
 
 
-def takes_all(_: bytes) -> bool:
-    return True
-
-
-async def test_a_lone_event_is_pushed_to_the_connection() -> None:
-    has_begun = asyncio.Event()
-
-    async def begin(_: bytes) -> None:
-        has_begun.set()
-
-    app, _ = await application(paced_after(has_begun))
-    exchange = AsgiExchange(begin, takes=takes_all)
-    await exchange.answer(app)
-    assert sequence_numbers(exchange.bodies) == EVENTS
-    assert exchange.pushed >= 20
-    sent = [body for message in exchange.messages if (body := message.get("body"))]
-    assert not [body for body in sent if TOKEN in body]
-
-
 @pytest.mark.parametrize("seed", range(4))
 async def test_the_frames_are_the_run_in_order_under_any_backpressure(seed: int) -> None:
     dice = random.Random(seed)  # noqa: S311 - as above

@@ -6,10 +6,10 @@ that models report are counted. If a model reports none, the assistant logs that
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import replace
 
 from ag_ui.core import RunAgentInput
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Item, RunContext, RunLimits

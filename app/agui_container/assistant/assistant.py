@@ -28,6 +28,7 @@ from ag_ui.core import (
     ToolsCapabilities,
 )
 from ag_ui.core import Tool as ToolSpec
+from msgspec import structs
 from pydantic import StrictStr, TypeAdapter
 
 from agui_container.agents.gate.approval import with_demands
@@ -163,7 +164,7 @@ class Assistant:
     def _choices(self, props: object, ctx: RunContext) -> tuple[Model, SkillInvocation | None, RunContext]:
         """Return the model, the skill and the context of the caller's choice. Raises ``AppError`` VALIDATION_ERROR."""
         rules = with_demands(ctx.call_rules.with_policy(self.policy), props)
-        limited = replace(with_limits(ctx, RunLimits(tokens=self.max_tokens)), call_rules=rules)
+        limited = structs.replace(with_limits(ctx, RunLimits(tokens=self.max_tokens)), call_rules=rules)
         return chosen_model(props, self.models, self.model), requested_skill(props, self.skills), limited
 
     @property

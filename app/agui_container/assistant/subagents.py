@@ -16,7 +16,6 @@ Source: AG-UI spec 1.1, events/subagents.
 
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
 
 from ag_ui.core import (
     AssistantMessage,
@@ -40,7 +39,7 @@ from ag_ui.core import (
 )
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct
-from msgspec.structs import replace as replace_struct
+from msgspec.structs import replace
 
 from agui_container.agents.as_agent import with_store
 from agui_container.agents.gate.calls import failed_result, result_event
@@ -242,7 +241,7 @@ class Subagent(Struct, frozen=True):
     agent: Agent
 
     def with_store(self, store: Store, depth: int) -> "Subagent":
-        return replace_struct(self, agent=with_store(self.agent, store, depth))
+        return replace(self, agent=with_store(self.agent, store, depth))
 
     @property
     def spec(self) -> ToolSpec:

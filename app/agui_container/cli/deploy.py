@@ -4,9 +4,8 @@ Rule: this module reads options and shows progress. The room ``deploy`` has the 
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from functools import cached_property
+from collections.abc import Mapping
+from functools import cached_property, partial
 from pathlib import Path
 
 import click
@@ -50,6 +49,7 @@ MASKED = "***"
 """Part of a value that was masked: a secret, or a password of a URL."""
 
 TEMPLATE = Path("infrastructure", "template.json")
+report = partial(click.echo, err=True)
 
 
 @click.command()
@@ -83,38 +83,35 @@ def deploy(
     push: bool,
     destroy: bool,
     yes: bool,
-) -> int:
+) -> None:
     """Deploy the agent of this folder, or MODULE:ATTRIBUTE, to Amazon Bedrock AgentCore Runtime.
 
     A second run changes only what differs. Facts of a deployment that are no settings are in the table [deploy] of
     agui.toml.
     """
+    if (dry_run or emit) and (push or destroy or rollback):
+        raise click.UsageError("--dry-run and --emit are for a first deployment. Use --plan for anything else.")
     overrides = {"name": name, "region": region, "image": image, "builder": builder}
-    with explained():
-        if (dry_run or emit) and (push or destroy or rollback):
-            raise DeployRefused("--dry-run and --emit are for a first deployment. Use --plan for anything else.")
+    try:
         if destroy or rollback:
             work = Work.named(config, overrides, endpoint)
         else:
             work = Work.load(agent, config, overrides, endpoint)
         if emit:
-            return work.emit()
-        if dry_run:
-            return work.print_calls()
-        if destroy:
-            return work.destroy(only_plan=only_plan, is_asked=not yes)
-        if only_plan:
-            return work.plan(rollback, is_pushed=push)
-        if push:
+            work.emit()
+        elif dry_run:
+            work.print_calls()
+        elif destroy:
+            work.destroy(only_plan=only_plan, is_asked=not yes)
+        elif only_plan:
+            work.plan(rollback, is_pushed=push)
+        elif push:
             click.echo(work.make_image())
-            return 0
-        work.deploy(rollback)
-        work.describe()
-    return 0
-
-
-def report(line: str) -> None:
-    click.echo(line, err=True)
+        else:
+            work.deploy(rollback)
+            work.describe()
+    except (SettingsError, DeployRefused, ClientError, BotoCoreError) as error:
+        raise CommandFailed(f"cannot do this: {error}") from None
 
 
 class Work:
@@ -171,7 +168,7 @@ class Work:
         if not rollback:
             self.make_image()
         if not self._stack.apply(self._next_template(rollback)):
-            click.echo("Nothing differs.", err=True)
+            report("Nothing differs.")
 
     def make_image(self) -> str:
         """Make the repository and the image, unless the options name an image. A stack of others is refused before."""
@@ -179,16 +176,15 @@ class Work:
         options = self.wanted.options
         return options.image or self._image.make(SourceFolder(Path.cwd(), options.dockerfile), self._builder())
 
-    def plan(self, rollback: str | None, *, is_pushed: bool) -> int:
+    def plan(self, rollback: str | None, *, is_pushed: bool) -> None:
         lines = [] if rollback or self.wanted.options.image else self._image.plan()
         lines += [] if is_pushed else self._stack.plan(self._next_template(rollback))
         for line in lines:
             click.echo(line)
         if not lines:
-            click.echo("Nothing differs.", err=True)
-        return 0
+            report("Nothing differs.")
 
-    def destroy(self, *, only_plan: bool, is_asked: bool) -> int:
+    def destroy(self, *, only_plan: bool, is_asked: bool) -> None:
         """Delete the stack and the repository, after a question."""
         has_repository = not self.wanted.options.image and self._image.find_repository() is not None
         resources = self._stack.resources()
@@ -197,21 +193,19 @@ class Work:
         for line in lines:
             click.echo(line)
         if not lines:
-            click.echo("There is nothing to delete.", err=True)
+            report("There is nothing to delete.")
         elif not only_plan and (not is_asked or click.confirm("Delete all of this?", err=True)):
             self._delete(resources, has_repository=has_repository)
-        return 0
 
-    def emit(self) -> int:
+    def emit(self) -> None:
         template = self.wanted.template(image={"Ref": "ImageUri"})
         add_endpoint(template, self.endpoint)
         TEMPLATE.parent.mkdir(exist_ok=True)
         text = json.dumps({**template, "Parameters": IMAGE_PARAMETER}, indent=2, ensure_ascii=False)
         TEMPLATE.write_text(f"{text}\n", encoding="utf-8")
         click.echo(TEMPLATE)
-        return 0
 
-    def print_calls(self) -> int:
+    def print_calls(self) -> None:
         """Print the calls of a first deployment, one in a line."""
         template = self.wanted.template(with_build=self._builder() == "codebuild")
         add_endpoint(template, self.endpoint)
@@ -221,7 +215,6 @@ class Work:
         for service, operation, parameters in calls:
             line = {"service": service, "operation": operation, "parameters": parameters}
             click.echo(json.dumps(line, ensure_ascii=False))
-        return 0
 
     def describe(self) -> None:
         """Print what is deployed, how to call it, and where its log is."""
@@ -266,15 +259,6 @@ class Work:
         self._stack.delete()
         if has_repository:
             self._image.delete_repository()
-
-
-@contextmanager
-def explained() -> Iterator[None]:
-    """End the command with one line if something cannot be done."""
-    try:
-        yield
-    except (SettingsError, DeployRefused, ClientError, BotoCoreError) as error:
-        raise CommandFailed(f"cannot do this: {error}") from None
 
 
 def _check_no_secret(settings: Settings, origins: Mapping[str, str], options: DeployOptions) -> None:

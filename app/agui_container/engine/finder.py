@@ -13,7 +13,7 @@ from agui_container.engine.views import View, run_view
 from agui_container.ports import Caller
 from agui_container.ports.records import RunKey, RunRecord, RunStatus, ThreadKey
 from agui_container.ports.store import PAGE, DurableStore, RunQuery, store_errors_as_app_errors
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, suppress_errors
 from agui_container.run.cluster import Cluster
 from agui_container.run.endings import CancelReason
 from agui_container.run.life import RunPhase
@@ -89,12 +89,9 @@ class RunFinder:
         return record if run is None or record.is_open or record.key == run.key else run
 
     async def find_or_none(self, caller: Caller, thread_id: str, run_id: str | None = None) -> Run | RunRecord | None:
-        try:
+        with suppress_errors(ErrorCode.RUN_NOT_FOUND):
             return await self.find_any(caller, thread_id, run_id)
-        except AppError as error:
-            if error.code is not ErrorCode.RUN_NOT_FOUND:
-                raise
-            return None
+        return None
 
     async def waiting(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
         with store_errors_as_app_errors():

@@ -10,11 +10,11 @@ import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from ag_ui.core import BaseEvent, ContentPart, Interrupt, RunAgentInput, StateDeltaEvent, StateSnapshotEvent, TokenUsage
 from ag_ui.core import Tool as ToolSpec
+from msgspec import Struct, field
 
 from agui_container.ports.auth import Caller, session_label, thread_key
 from agui_container.ports.files import File, no_file
@@ -85,8 +85,7 @@ Emit = Callable[[Item], None]
 """Function that sends an item. It can be called from any thread. Raises ``IllegalEvent`` or ``PatchError``."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunState:
+class RunState(Struct, frozen=True):
     """Shared state of agent and application: the state of the input with the changes of this run.
 
     Every change is sent as an event, so the client has it at once.
@@ -117,8 +116,7 @@ class RunState:
         self.emit(StateDeltaEvent.model_validate({"delta": operations}))
 
 
-@dataclass(frozen=True, slots=True)
-class RunLimits:
+class RunLimits(Struct, frozen=True):
     """Limits of one run. None and infinity mean no limit.
 
     Attributes:
@@ -207,8 +205,7 @@ def _no_tools(name: str, arguments: Mapping[str, object] | None = None, *, call_
     raise RuntimeError("ctx.call_tool belongs to the agent of the run: tools and subagents have none.")
 
 
-@dataclass(slots=True)
-class TurnFacts:
+class TurnFacts(Struct):
     """Facts of a run about the turn to which it belongs. The engine and the gate for tool calls share them.
 
     A turn lasts from a message of the user to the success, failure or cancellation of its answer.
@@ -231,8 +228,7 @@ class TurnFacts:
         return self.new_ids is None or message_id in self.new_ids
 
 
-@dataclass(frozen=True, slots=True)
-class RunContext:
+class RunContext(Struct, frozen=True):
     """Services and data for an agent or a tool during one run.
 
     Attributes:

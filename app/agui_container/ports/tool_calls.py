@@ -10,9 +10,10 @@ Each further concurrent call needs a free slot of the run. Every waiting agent c
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
+
+from msgspec import Struct
 
 
 class Permission(StrEnum):
@@ -27,8 +28,7 @@ STRICTNESS = (Permission.ALLOW, Permission.ASK, Permission.DENY)
 """Permissions, the most lenient first."""
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyDecision:
+class PolicyDecision(Struct, frozen=True):
     """A permission and its reason. ``category`` is a group of tools that people see, such as ``physical``."""
 
     permission: Permission
@@ -45,8 +45,7 @@ def allow_all(_tool_name: str) -> PolicyDecision:
     return PolicyDecision(Permission.ALLOW)
 
 
-@dataclass(frozen=True, slots=True)
-class CallRules:
+class CallRules(Struct, frozen=True):
     """Rules for the tool calls of a run.
 
     Attributes:

@@ -9,6 +9,8 @@ project defines the others.
 """
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Self
@@ -115,3 +117,13 @@ def shutting_down() -> AppError:
 
 def validation_error(message: str) -> AppError:
     return AppError(ErrorCode.VALIDATION_ERROR, clip_message(message))
+
+
+@contextmanager
+def suppress_errors(*codes: ErrorCode) -> Iterator[None]:
+    """Suppress an ``AppError`` with one of these codes, as ``contextlib.suppress`` does with exceptions."""
+    try:
+        yield
+    except AppError as error:
+        if error.code not in codes:
+            raise

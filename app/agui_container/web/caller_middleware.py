@@ -7,7 +7,7 @@ Source: AgentCore's headers, and its bearer token in ``Sec-WebSocket-Protocol`` 
 
 import base64
 import re
-import uuid
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.requests import HTTPConnection
@@ -126,7 +126,7 @@ def make_caller(headers: Mapping[str, str], *, by_session: bool, limits_by_sessi
     request_id = next((headers[name] for name in REQUEST_ID_HEADERS if name in headers), "")
     return Caller(
         owner=f"session:{session_id}" if by_session and session_id else EVERYBODY,
-        request_id=request_id if PLAIN_ID.fullmatch(request_id) else str(uuid.uuid4()),
+        request_id=request_id if PLAIN_ID.fullmatch(request_id) else secrets.token_hex(16),
         session_id=session_id,
         headers=headers,
         identity=f"session:{session_label(session_id)}" if limits_by_session and session_id else "",

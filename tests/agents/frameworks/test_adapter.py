@@ -1,7 +1,6 @@
 """Translations of frameworks as agents: thread ids, approvals, failures, and translations that block."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from ag_ui.core import (
     StateSnapshotEvent,
     TextMessageChunkEvent,
 )
+from msgspec.structs import replace
 
 from agui_container.agents.as_agent import thread_cleanup_of
 from agui_container.agents.frameworks.adapter import AdapterSource

@@ -1,7 +1,6 @@
 """Features of LangGraph: states, checkpoints, and the events that the package alone would lose."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import pytest
 from ag_ui.core import (
@@ -28,6 +27,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import MessagesState
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
+from msgspec.structs import replace
 
 from agui_container.agents.frameworks import framework_agent
 from agui_container.agents.frameworks.langgraph import Graph

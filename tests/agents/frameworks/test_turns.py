@@ -165,7 +165,8 @@ async def test_calls_of_a_model_are_run_once(
 
 def asks_over_http(http: httpx.AsyncClient) -> Ask:
     async def ask(run_input: RunAgentInput) -> Sequence[BaseEvent]:
-        body = run_input.model_copy(update={"run_id": str(uuid.uuid4())}).model_dump_json(by_alias=True)
+        own = {"run_id": str(uuid.uuid4()), "protocol_version": "1.0"}
+        body = run_input.model_copy(update=own).model_dump_json(by_alias=True)
         answer = await http.post("/invocations", content=body)
         return [EVENT.validate_json(frame.data) for frame in frames_of(answer.content)]
 

@@ -52,42 +52,41 @@ async def test_a_late_approval_in_roz_is_refused_and_the_denial_is_told(on_busy:
         assert PAID[turn.thread] == []
 
 
-async def test_a_late_result_in_roz_is_refused_and_begins_no_second_run() -> None:
-    async with serving_clients() as clients:
-        turn, call_id = await ask_client(clients)
-        result = {"id": "m2", "role": "tool", "toolCallId": call_id, "content": "seen over SSE"}
-        await clients.run(turn.thread, messages=[result])
-        await turn.give(call_id, "seen in roz")
-        await turn.until("1.0 turn_finished")
-        assert turn.events_since("tool_call_requested")[:2] == ["session_rejected", "tool_call_finished"]
-        assert turn.all("1.0 tool_call_finished")[0].result_summary == "seen over SSE"
-        assert "seen over SSE" in turn.text
-        assert len(await clients.runs(turn.thread)) == 2
-        assert ("tool", "seen in roz") not in await clients.messages(turn.thread)
+async def test_a_late_result_in_roz_is_refused_and_begins_no_second_run(clients: Clients) -> None:
+    turn, call_id = await ask_client(clients)
+    result = {"id": "m2", "role": "tool", "toolCallId": call_id, "content": "seen over SSE"}
+    await clients.run(turn.thread, messages=[result])
+    await turn.give(call_id, "seen in roz")
+    await turn.until("1.0 turn_finished")
+    assert turn.events_since("tool_call_requested")[:2] == ["session_rejected", "tool_call_finished"]
+    assert turn.all("1.0 tool_call_finished")[0].result_summary == "seen over SSE"
+    assert "seen over SSE" in turn.text
+    assert len(await clients.runs(turn.thread)) == 2
+    assert ("tool", "seen in roz") not in await clients.messages(turn.thread)
 
 
 @pytest.mark.parametrize("is_valid_first", [True, False])
 async def test_of_two_sessions_that_decide_at_once_the_one_that_is_behind_is_refused_and_both_tell_the_same(
+    clients: Clients,
     is_valid_first: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    async with serving_clients() as clients:
-        one = await clients.start_session()
-        await one.say(PAY)
-        approval = (await one.until("1.0 approval_requested")).approval_id
-        other = await clients.start_session(one.thread)
-        await other.say("hello")
-        await other.until("1.0 turn_started")
-        await other.until("1.0 approval_requested")
-        decisions = [(other, False), (one, True)] if is_valid_first else [(one, True), (other, False)]
-        await asyncio.gather(*(turn.decide(approval, approved=approved) for turn, approved in decisions))
-        await one.until("1.0 session_rejected")
-        await one.decide((await one.until("1.0 approval_requested")).approval_id, approved=True)
-        await one.until("1.0 session_rejected")
-        await asyncio.gather(one.until("1.0 turn_finished"), other.until("1.0 turn_finished"))
-        assert other.outcomes == [DENIED]
-        assert one.outcomes == [DENIED_ELSEWHERE]
-        assert one.text == other.text != ""
-        assert PAID[one.thread] == []
+    one = await clients.start_session()
+    await one.say(PAY)
+    approval = (await one.until("1.0 approval_requested")).approval_id
+    other = await clients.start_session(one.thread)
+    await other.say("hello")
+    await other.until("1.0 turn_started")
+    await other.until("1.0 approval_requested")
+    decisions = [(other, False), (one, True)] if is_valid_first else [(one, True), (other, False)]
+    await asyncio.gather(*(turn.decide(approval, approved=approved) for turn, approved in decisions))
+    await one.until("1.0 session_rejected")
+    await one.decide((await one.until("1.0 approval_requested")).approval_id, approved=True)
+    await one.until("1.0 session_rejected")
+    await asyncio.gather(one.until("1.0 turn_finished"), other.until("1.0 turn_finished"))
+    assert other.outcomes == [DENIED]
+    assert one.outcomes == [DENIED_ELSEWHERE]
+    assert one.text == other.text != ""
+    assert PAID[one.thread] == []
 
 
 async def propose(clients: Clients, prompt: str) -> tuple[Run, str, str]:
@@ -97,21 +96,19 @@ async def propose(clients: Clients, prompt: str) -> tuple[Run, str, str]:
     return run, thread, (await run.until("tools_proposed")).calls[0].call_id
 
 
-async def test_a_late_approval_in_kontekst_is_ignored_and_the_denial_is_told() -> None:
-    async with serving_clients() as clients:
-        run, thread, call_id = await propose(clients, PAY)
-        await clients.answer(thread, approved=False)
-        await run.send(approve_tool=kontekst.ApproveToolCommand(call_id=call_id))
-        await run.end()
-        assert await run.rest() == ["tool_failed", "tools_completed", "cancelled"]
-        assert "denied" in run.all("tool_failed")[0].error
-        assert len(await clients.runs(thread)) == 2
-        assert PAID[thread] == []
+async def test_a_late_approval_in_kontekst_is_ignored_and_the_denial_is_told(clients: Clients) -> None:
+    run, thread, call_id = await propose(clients, PAY)
+    await clients.answer(thread, approved=False)
+    await run.send(approve_tool=kontekst.ApproveToolCommand(call_id=call_id))
+    await run.end()
+    assert await run.rest() == ["tool_failed", "tools_completed", "cancelled"]
+    assert "denied" in run.all("tool_failed")[0].error
+    assert len(await clients.runs(thread)) == 2
+    assert PAID[thread] == []
 
 
-async def test_a_proposal_of_a_client_of_kontekst_that_sends_no_more_is_cancelled() -> None:
-    async with serving_clients() as clients:
-        run, thread, _ = await propose(clients, PAY)
-        await run.end()
-        assert (await run.rest())[-1] == "cancelled"
-        assert PAID[thread] == []
+async def test_a_proposal_of_a_client_of_kontekst_that_sends_no_more_is_cancelled(clients: Clients) -> None:
+    run, thread, _ = await propose(clients, PAY)
+    await run.end()
+    assert (await run.rest())[-1] == "cancelled"
+    assert PAID[thread] == []

@@ -9,14 +9,13 @@ from ag_ui.core import DataSource, EventType, ImagePart, TextPart
 from google.protobuf.json_format import ParseDict
 
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocols.conversation.approvals import ApprovalDecision, Verdict, approval_requests, decision
-from agui_container.protocols.conversation.events import RUN_ENDS, Cancelled, outcome_of, with_field_names
-from agui_container.protocols.conversation.pending import CALL_EVENTS, PendingCalls
+from agui_container.protocols.conversation.approvals import approval_requests
+from agui_container.protocols.conversation.events import with_field_names
 from agui_container.protocols.gen import agent_pb2 as roz
 from agui_container.protocols.gen import kontekst_pb2 as kontekst
 from agui_container.protocols.kontekst.translator import KontekstTranslator, RunStart
 from agui_container.protocols.roboto.messages import FIELD_NAMES as ROBOTO
-from agui_container.protocols.roz.client_messages import MAX_HISTORY, history_of, tool_message, tool_of, user_message
+from agui_container.protocols.roz.client_messages import MAX_HISTORY, history_of, tool_of, user_message
 from agui_container.protocols.roz.run_inputs import MAX_TOOLS, ClientTools, tools_by_name
 from agui_container.protocols.roz.team import TeamEvents
 from agui_container.protocols.roz.translator import RozTranslator
@@ -37,46 +36,8 @@ def event(kind: str, **fields: Any) -> Event:
     return {"type": kind, **fields}
 
 
-def event_kinds(translator: KontekstTranslator, *given: Event) -> list[str]:
-    """The kinds of a run's events, up to those that ask for what waits, or that end the conversation."""
-    pending, out = PendingCalls({}), list[kontekst.RunEvent]()
-    for it in given:
-        kind = EventType(it["type"])
-        out += translator.feed(kind, it)
-        if kind in CALL_EVENTS:
-            pending.feed(kind, it)
-        if kind in RUN_ENDS:
-            out += translator.ask(pending) if pending else translator.end(outcome_of(kind, it))
-    return [str(each.WhichOneof("event")) for each in out]
-
-
 def interrupt_event(*interrupts: Event) -> Event:
     return event("RUN_FINISHED", outcome={"type": "interrupt", "interrupts": list(interrupts)})
-
-
-def test_a_question_that_is_no_tool_call_is_proposed_by_its_own_id() -> None:
-    translator = KontekstTranslator("r", "s", "default")
-    question = {"id": "i9", "reason": "confirm", "message": "Really?"}
-    assert event_kinds(translator, interrupt_event(question)) == ["tools_proposed"]
-    answer = decision("i9", is_approved=True)
-    assert translator.settle([answer]) == [], "nothing starts, because nothing of this id would end"
-    assert event_kinds(translator, event("RUN_FINISHED")) == ["completed"]
-
-
-def test_a_call_without_a_result_fails_at_the_end_of_its_run() -> None:
-    translator = KontekstTranslator("r", "s", "default")
-    event_kinds(translator, interrupt_event(INTERRUPT))
-    started = translator.settle([decision("c1", is_approved=True)])
-    assert [each.tool_started.call_id for each in started] == ["c1"]
-    assert event_kinds(translator, event("RUN_ERROR", message="no")) == ["tool_failed", "tools_completed", "failed"]
-
-
-def test_a_call_that_another_client_may_have_denied_does_not_start_before_its_result() -> None:
-    translator = KontekstTranslator("r", "s", "default")
-    event_kinds(translator, interrupt_event(INTERRUPT))
-    assert translator.settle([ApprovalDecision("c1", Verdict.ELSEWHERE)]) == []
-    (last,) = translator.end(Cancelled())
-    assert last.HasField("cancelled")
 
 
 def test_a_run_of_kontekst_asks_for_every_call() -> None:
@@ -142,15 +103,6 @@ def test_a_history_has_reasoning_calls_results_and_images() -> None:
     assert (reasoning["role"], reasoning["content"], reasoning["encryptedValue"]) == ("reasoning", "why not", "sig")
     assert (answer["content"], answer["toolCalls"][0]["function"]["arguments"]) == ("I move", '{"x":1}')
     assert (tool["role"], tool["toolCallId"], tool["content"]) == ("tool", "c1", "moved")
-
-
-def test_a_result_keeps_what_is_said_of_it() -> None:
-    result = roz.ToolResult(tool_call_id="c", success=False, result="no", exit_code=2, truncated=True, duration_ms=5)
-    message = tool_message(result)
-    assert (message.content, message.error) == ("no\n[exit code 2]\n[the output was truncated]", "no")
-    assert message.metadata == {"exitCode": 2, "truncated": True, "durationMs": 5}
-    silent = tool_message(roz.ToolResult(tool_call_id="c", success=True, exit_code=3))
-    assert (silent.content, silent.error) == ("[exit code 3]", None)
 
 
 def test_the_schema_of_a_tool_is_that_of_an_object() -> None:

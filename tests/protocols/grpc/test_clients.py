@@ -18,7 +18,7 @@ INVALID_ARGUMENT, CANCELLED, DEADLINE_EXCEEDED = 3, 1, 4
 
 
 @pytest.fixture(autouse=True)
-def clients() -> None:
+def node() -> None:
     find_program("node")
 
 

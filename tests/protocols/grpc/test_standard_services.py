@@ -6,7 +6,7 @@ from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
 from agui_container.protocols.gen import health_pb2, reflection_pb2
-from tests.protocols.clients import serving_clients
+from tests.protocols.clients import Clients
 from tests.protocols.grpc.client import GrpcClient
 
 pytestmark = pytest.mark.wire
@@ -15,19 +15,18 @@ SERVICES = {"roz.v1.AgentService", "kontekst.AgentService", "kontekst.DaemonServ
 
 
 @pytest.mark.parametrize("version", ["v1", "v1alpha"])
-async def test_reflection_lists_the_services_and_describes_them(version: str) -> None:
+async def test_reflection_lists_the_services_and_describes_them(clients: Clients, version: str) -> None:
     path = f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo"
-    async with serving_clients() as clients:
-        call = clients.open(path, reflection_pb2.ServerReflectionRequest, reflection_pb2.ServerReflectionResponse)
-        await call.send(list_services="*")
-        listed = await call.until("list_services_response")
-        assert {service.name for service in listed.service} == SERVICES
-        for name in sorted(SERVICES):
-            await call.send(file_containing_symbol=name)
-            (data,) = (await call.until("file_descriptor_response")).file_descriptor_proto
-            assert FileDescriptorProto.FromString(data).package in {"roz.v1", "kontekst"}
-        await call.send(file_containing_symbol="no.Such")
-        assert (await call.until("error_response")).error_code == Status.NOT_FOUND.value
+    call = clients.open(path, reflection_pb2.ServerReflectionRequest, reflection_pb2.ServerReflectionResponse)
+    await call.send(list_services="*")
+    listed = await call.until("list_services_response")
+    assert {service.name for service in listed.service} == SERVICES
+    for name in sorted(SERVICES):
+        await call.send(file_containing_symbol=name)
+        (data,) = (await call.until("file_descriptor_response")).file_descriptor_proto
+        assert FileDescriptorProto.FromString(data).package in {"roz.v1", "kontekst"}
+    await call.send(file_containing_symbol="no.Such")
+    assert (await call.until("error_response")).error_code == Status.NOT_FOUND.value
 
 
 async def checked(client: GrpcClient, service: str) -> int:
@@ -35,10 +34,9 @@ async def checked(client: GrpcClient, service: str) -> int:
     return (await client.ask("/grpc.health.v1.Health/Check", request, health_pb2.HealthCheckResponse)).status
 
 
-async def test_health_is_told_for_each_service() -> None:
-    async with serving_clients() as clients:
-        for service in ("", *SERVICES):
-            assert await checked(clients, service) == health_pb2.HealthCheckResponse.SERVING
-        with pytest.raises(GRPCError) as unknown:
-            await checked(clients, "no.Such")
-        assert unknown.value.status is Status.NOT_FOUND
+async def test_health_is_told_for_each_service(clients: Clients) -> None:
+    for service in ("", *SERVICES):
+        assert await checked(clients, service) == health_pb2.HealthCheckResponse.SERVING
+    with pytest.raises(GRPCError) as unknown:
+        await checked(clients, "no.Such")
+    assert unknown.value.status is Status.NOT_FOUND

@@ -19,7 +19,6 @@ from tests.behaviour import approval_tools
 
 
 def preview_write(path: str, text: str) -> str:
-    """Return the preview of a write."""
     return f"{path}: +{text}"
 
 

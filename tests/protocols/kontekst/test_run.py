@@ -24,27 +24,24 @@ POET = "tests.protocols.grpc.tools:poet"
 
 
 async def finished(clients: Clients, prompt: str = "", **start: Any) -> Run:
-    """Run to the end. Returns the call with its events."""
     run = await clients.start_run(prompt, **start)
     await run.rest()
     return run
 
 
-async def test_a_client_that_says_nothing_more_gets_its_answer() -> None:
-    async with serving_clients() as clients:
-        run = await clients.start_run("hello")
-        await run.end()
-        assert (await run.rest())[-1] == "completed"
+async def test_a_client_that_says_nothing_more_gets_its_answer(clients: Clients) -> None:
+    run = await clients.start_run("hello")
+    await run.end()
+    assert (await run.rest())[-1] == "completed"
 
 
 @pytest.mark.parametrize("length", [MAX_REASON, 100 * MAX_REASON])
-async def test_a_reason_of_any_length_denies_a_call(length: int) -> None:
-    async with serving_clients() as clients:
-        run = await clients.start_run(call_text("echo", text="x"))
-        (call,) = (await run.until("tools_proposed")).calls
-        await run.send(deny_tool=pb.DenyToolCommand(call_id=call.call_id, reason="n" * length))
-        assert (await run.until("tool_failed")).error.count("n" * MAX_REASON) == 1
-        assert (await run.rest())[-1] == "cancelled"
+async def test_a_reason_of_any_length_denies_a_call(clients: Clients, length: int) -> None:
+    run = await clients.start_run(call_text("echo", text="x"))
+    (call,) = (await run.until("tools_proposed")).calls
+    await run.send(deny_tool=pb.DenyToolCommand(call_id=call.call_id, reason="n" * length))
+    assert (await run.until("tool_failed")).error.count("n" * MAX_REASON) == 1
+    assert (await run.rest())[-1] == "cancelled"
 
 
 async def test_a_client_chooses_one_of_several_agents() -> None:
@@ -103,9 +100,8 @@ async def status_of(client: GrpcClient) -> pb.GetStatusResponse:
     return await client.ask("/kontekst.DaemonService/GetStatus", pb.GetStatusRequest(), pb.GetStatusResponse)
 
 
-async def test_the_status_shows_real_values() -> None:
-    async with serving_clients() as clients:
-        status = await status_of(clients)
+async def test_the_status_shows_real_values(clients: Clients) -> None:
+    status = await status_of(clients)
     assert status.bind.endswith(f":{clients.port}")
     assert status.started_at_rfc3339.endswith("Z")
     assert 0 <= status.uptime_seconds < 3600

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from agui_container.protocols.gen import kontekst_pb2 as pb
-from tests.protocols.clients import serving_clients
+from tests.protocols.clients import Clients, serving_clients
 from tests.protocols.grpc.client import Run, call_text
 
 pytestmark = pytest.mark.wire
@@ -32,24 +32,22 @@ def calls_of(run: Run, kind: str) -> Counter[str]:
     ],
 )
 async def test_a_call_that_cannot_run_is_proposed_and_fails_once_it_is_approved(
-    line: str, name: str, error: str
+    clients: Clients, line: str, name: str, error: str
 ) -> None:
-    async with serving_clients() as clients:
-        run = await clients.start_run(f"{line}\n{call_text('echo', text='ahoy')}")
-        broken, echo = await approve_next(run)
-        await run.rest()
+    run = await clients.start_run(f"{line}\n{call_text('echo', text='ahoy')}")
+    broken, echo = await approve_next(run)
+    await run.rest()
     assert (broken.name, echo.name, run.kinds[-1]) == (name, "echo", "completed")
     assert calls_of(run, "tool_failed") == {broken.call_id: 1}
     assert calls_of(run, "tool_completed") == {echo.call_id: 1}
     assert error in run.all("tool_failed")[0].error
 
 
-async def test_an_approved_call_of_a_subagent_and_the_call_that_began_it_start_and_end_once() -> None:
-    async with serving_clients() as clients:
-        run = await clients.start_run("delegate " + call_text("pay", amount=1))
-        (outer,) = await approve_next(run)
-        (inner,) = await approve_next(run)
-        await run.rest()
+async def test_an_approved_call_of_a_subagent_and_the_call_that_began_it_start_and_end_once(clients: Clients) -> None:
+    run = await clients.start_run("delegate " + call_text("pay", amount=1))
+    (outer,) = await approve_next(run)
+    (inner,) = await approve_next(run)
+    await run.rest()
     assert (outer.name, inner.name) == ("delegate", "pay")
     once = {outer.call_id: 1, inner.call_id: 1}
     assert (calls_of(run, "tool_started"), calls_of(run, "tool_completed")) == (once, once)

@@ -99,17 +99,14 @@ class Api:
         return await self.data("POST", "", {"messages": [{"role": "user", "content": [{"text": text}]}], **fields})
 
     async def send(self, record: Json, text: str, **fields: object) -> Json:
-        """Send a message to a session. Returns the session, at whose turn the agent is."""
         body = {"message": {"role": "user", "content": [{"text": text}]}, **fields}
         await self.data("POST", f"/{record['thread_id']}/messages", body)
         return {**record, "status": "roboto_turn"}
 
     async def say(self, held: Json, text: str, **fields: object) -> Json:
-        """Send a message, and return what a client holds at the end of its turn."""
         return await self.finished(await self.send(held, text, **fields))
 
     async def delta(self, record: Json) -> Json:
-        """Return the delta since a record or an earlier delta."""
         return await self.data("GET", f"/{record['thread_id']}/delta?next_token={record['continuation_token']}")
 
     async def finished(self, record: Json) -> Json:

@@ -76,14 +76,6 @@ def answer_to(arguments: str, goal: Json = SUMMARY, name: str = "achieve_dataset
     return str(answer.error or answer.content)
 
 
-def test_a_call_with_the_data_achieves_the_goal() -> None:
-    step = step_after(USER, call(), goal=declared())
-    (answer,), (goal,) = step.messages, step.changed
-    assert isinstance(answer, ToolMessage)
-    assert (answer.tool_call_id, answer.error) == ("c1", None)
-    assert (goal.status, goal.call_id, goal.concluded_at) == ("achieved", "c1", 9.0)
-
-
 def test_a_call_that_fails_is_the_one_that_the_goal_names_while_it_is_pending() -> None:
     (goal,) = step_after(USER, call(arguments="{}"), goal=declared()).changed
     assert (goal.status, goal.call_id, goal.concluded_at) == ("pending", "c1", None)

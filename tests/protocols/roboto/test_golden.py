@@ -1,4 +1,4 @@
-"""Golden files of sessions: a fork, a reconnect of each generation of clients, and a skill that is invoked.
+"""Golden files of sessions: a fork, a reconnect of each generation of clients, their own words, and an invoked skill.
 
 ``given`` has a thread in AG-UI's messages, or a request. The other members are what this protocol makes of it.
 ``python -m tests.protocols.roboto.test_golden`` writes them again, for a change that is meant.
@@ -44,8 +44,9 @@ def fork(given: Json) -> Json:
 def reconnect(given: Json) -> Json:
     seen = Position.parse(view(given, given["seen"]).position.token)
     here = view(given)
-    deltas = [json.loads(here.delta(seen, knows_reset=knows_reset)[0]) for knows_reset in (True, False)]
-    return {"newer client": deltas[0], "older client": deltas[1], "without a token": json.loads(here.json())}
+    asked = {"newer client": (seen, True), "older client": (seen, False), "without a token": (Position(), True)}
+    deltas = {name: json.loads(here.delta(since, knows_reset=knows)[0]) for name, (since, knows) in asked.items()}
+    return {**deltas, "session": json.loads(here.json())}
 
 
 def skill(given: Json) -> Json:
@@ -56,7 +57,12 @@ def skill(given: Json) -> Json:
     return {"run input": sent, "session": [row.json() for row in rows]}
 
 
-TRANSLATIONS: Mapping[str, Callable[[Json], Json]] = {"fork": fork, "reconnect": reconnect, "skill": skill}
+TRANSLATIONS: Mapping[str, Callable[[Json], Json]] = {
+    "fork": fork,
+    "reconnect": reconnect,
+    "sent-words": reconnect,
+    "skill": skill,
+}
 
 
 @pytest.mark.parametrize("name", TRANSLATIONS)

@@ -19,6 +19,7 @@ from agui_container.protocols.roboto.requests import (
     ToolSpec,
     read,
 )
+from agui_container.protocols.roboto.views import Position
 from tests.engine.doubles import Json
 
 HELLO = {"role": "user", "content": [{"text": "Hello"}, {"text": "you"}]}
@@ -72,6 +73,12 @@ def test_a_client_tool_without_a_schema_has_no_arguments(given: Json) -> None:
 def test_a_send_without_the_users_words_goals_or_a_skill_is_refused(body: object) -> None:
     with pytest.raises(AppError, match="message"):
         read(SendRequest, body)
+
+
+@pytest.mark.parametrize("token", ["x", "1.2.3", "", "1.0.0.aaaaaaaaaaaa.xxxxxxxxxxxx"])
+def test_a_token_that_is_none_is_refused(token: str) -> None:
+    with pytest.raises(AppError, match="next_token"):
+        Position.parse(token)
 
 
 def test_unknown_members_of_newer_clients_are_ignored() -> None:

@@ -3,18 +3,17 @@
 import pytest
 
 from agui_container.protocols.gen import agent_pb2 as pb
-from tests.protocols.clients import serving_clients
+from tests.protocols.clients import Clients, serving_clients
 
 pytestmark = pytest.mark.wire
 
 
-async def test_a_client_that_says_nothing_more_gets_its_answer() -> None:
-    async with serving_clients() as clients:
-        session = await clients.start_session()
-        await session.say("hello")
-        await session.end()
-        assert (await session.turn()).stop_reason == "end_turn"
-        assert (await session.rest())[-1] == "1.0 session_completed"
+async def test_a_client_that_says_nothing_more_gets_its_answer(clients: Clients) -> None:
+    session = await clients.start_session()
+    await session.say("hello")
+    await session.end()
+    assert (await session.turn()).stop_reason == "end_turn"
+    assert (await session.rest())[-1] == "1.0 session_completed"
 
 
 async def test_silence_is_broken_by_keepalives_with_tokens() -> None:
@@ -25,15 +24,14 @@ async def test_silence_is_broken_by_keepalives_with_tokens() -> None:
         assert 0 < beat.tokens_used < beat.tokens_max == 5000
 
 
-async def test_feedback_is_kept_with_the_answer() -> None:
-    async with serving_clients() as clients:
-        session = await clients.start_session()
-        await session.ask("hello", message_id="m1")
-        for message_id, rating in (("m1", "positive"), ("m1", "so-so"), ("m9", "negative")):
-            feedback = pb.MessageFeedback(session_id=session.thread, message_id=message_id, rating=rating)
-            await session.send(feedback=feedback)
-        assert "rating" in (await session.until("error")).message, "of the second one"
-        assert (await session.until("error")).code in {"VALIDATION_ERROR", "THREAD_NOT_FOUND"}
+async def test_feedback_is_kept_with_the_answer(clients: Clients) -> None:
+    session = await clients.start_session()
+    await session.ask("hello", message_id="m1")
+    for message_id, rating in (("m1", "positive"), ("m1", "so-so"), ("m9", "negative")):
+        feedback = pb.MessageFeedback(session_id=session.thread, message_id=message_id, rating=rating)
+        await session.send(feedback=feedback)
+    assert "rating" in (await session.until("error")).message, "of the second one"
+    assert (await session.until("error")).code in {"VALIDATION_ERROR", "THREAD_NOT_FOUND"}
 
 
 async def test_a_message_during_a_turn_is_refused_or_waits() -> None:

@@ -31,54 +31,50 @@ def results(team: Team) -> list[str]:
     return [completed.result for completed in team.all("worker_completed")]
 
 
-async def test_a_team_is_watched_live_and_a_failing_worker_fails() -> None:
-    async with serving_clients() as clients:
-        session = await clients.start_session()
-        await session.say("delegate fail")
-        await session.until("1.0 tool_call_started")
-        kinds = await next_worker(await clients.watch_team(session.thread))
+async def test_a_team_is_watched_live_and_a_failing_worker_fails(clients: Clients) -> None:
+    session = await clients.start_session()
+    await session.say("delegate fail")
+    await session.until("1.0 tool_call_started")
+    kinds = await next_worker(await clients.watch_team(session.thread))
     assert kinds[0] == "worker_started"
     assert kinds[-2:] == ["worker_failed", "worker_exited"]
 
 
 @pytest.mark.parametrize("approved", [True, False])
-async def test_a_watcher_learns_the_decision_on_a_call_of_a_worker(*, approved: bool) -> None:
-    async with serving_clients() as clients:
-        session = await clients.start_session()
-        await session.say("delegate " + call_text("pay", amount=4))
-        asked = await session.until("1.0 approval_requested")
-        team = await clients.watch_team(session.thread)
-        await team.until("worker_approval_requested")
-        await session.decide(asked.approval_id, approved=approved)
-        await session.turn()
-        await team.until("worker_exited")
+async def test_a_watcher_learns_the_decision_on_a_call_of_a_worker(clients: Clients, *, approved: bool) -> None:
+    session = await clients.start_session()
+    await session.say("delegate " + call_text("pay", amount=4))
+    asked = await session.until("1.0 approval_requested")
+    team = await clients.watch_team(session.thread)
+    await team.until("worker_approval_requested")
+    await session.decide(asked.approval_id, approved=approved)
+    await session.turn()
+    await team.until("worker_exited")
     (resolved,) = team.all("worker_approval_resolved")
     assert (resolved.approval_id, resolved.approved) == (asked.approval_id, approved)
 
 
-async def test_a_thread_is_watched_on_while_a_call_of_the_client_is_open() -> None:
+async def test_a_thread_is_watched_on_while_a_call_of_the_client_is_open(clients: Clients) -> None:
     tool = {"name": "move", "description": "Move.", "parameters": {"type": "object"}}
     both = f"{call_text('delegate', task=call_text('pay', amount=4))}\n{call_text('move')}"
-    async with serving_clients() as clients:
-        await clients.say("watched", "w1", both, tools=[tool])
-        team = await clients.watch_team("watched")
-        await team.until("worker_approval_requested")
-        await clients.answer("watched", approved=True, run="w2")
-        await team.until("worker_exited")
-        assert (await clients.get("/threads/watched"))["status"] == "client_tool_turn"
-        await clients.say("watched", "w3", "delegate calculate 1+1")
-        assert (await next_worker(team))[0] == "worker_started", "the next run is watched, too"
+    await clients.say("watched", "w1", both, tools=[tool])
+    team = await clients.watch_team("watched")
+    await team.until("worker_approval_requested")
+    await clients.answer("watched", approved=True, run="w2")
+    await team.until("worker_exited")
+    assert (await clients.get("/threads/watched"))["status"] == "client_tool_turn"
+    await clients.say("watched", "w3", "delegate calculate 1+1")
+    assert (await next_worker(team))[0] == "worker_started", "the next run is watched, too"
 
 
-async def test_a_task_that_is_not_the_callers_is_not_found() -> None:
-    async with serving_clients() as clients:
-        session = await clients.start_session()
-        await session.ask("hello")
-        async with client_of(clients.port, {"x-amzn-bedrock-agentcore-runtime-session-id": "s" * 33}) as other:
-            for client, task in ((clients, "nobody's"), (other, session.thread)):
-                with pytest.raises(GRPCError) as refused:
-                    await (await client.watch_team(task)).rest()
-                assert refused.value.status is Status.NOT_FOUND
+async def test_a_task_that_is_not_the_callers_is_not_found(clients: Clients) -> None:
+    session = await clients.start_session()
+    await session.ask("hello")
+    async with client_of(clients.port, {"x-amzn-bedrock-agentcore-runtime-session-id": "s" * 33}) as other:
+        for client, task in ((clients, "nobody's"), (other, session.thread)):
+            with pytest.raises(GRPCError) as refused:
+                await (await client.watch_team(task)).rest()
+            assert refused.value.status is Status.NOT_FOUND
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -101,7 +97,6 @@ async def test_a_thread_is_replayed_from_its_first_run_and_a_run_alone(store: st
 
 
 async def watch_first_worker(clients: Clients) -> Team:
-    """Watch a thread whose first run has ended."""
     session = await clients.start_session("watched")
     await session.ask(echo_of("one"))
     team = await clients.watch_team("watched")

@@ -18,7 +18,7 @@ from ag_ui.core import (
 from agui_container.ports import Item
 from agui_container.protocols.gen import agent_pb2 as pb
 from agui_container.protocols.roz.run_inputs import ClientTools
-from tests.protocols.clients import serving_clients
+from tests.protocols.clients import Clients, serving_clients
 from tests.protocols.grpc.client import RozSession, call_text, schema
 
 pytestmark = pytest.mark.wire
@@ -62,7 +62,7 @@ async def test_an_agent_gets_the_history_the_project_and_the_context_of_the_turn
         assert answer == [["before", "hello"], project, turn]
 
 
-async def test_the_context_of_a_source_reaches_the_model_until_the_source_is_removed() -> None:
+async def test_the_context_of_a_source_reaches_the_model_until_the_source_is_removed(clients: Clients) -> None:
     async def used(*registrations: pb.RegisterTools) -> int:
         session = await clients.start_session()
         for registration in registrations:
@@ -73,10 +73,9 @@ async def test_the_context_of_a_source_reaches_the_model_until_the_source_is_rem
     tools = [schema("sim__move")]
     plain, removal = pb.RegisterTools(source="sim", tools=tools), pb.RegisterTools(source="sim")
     guided = pb.RegisterTools(source="sim", tools=tools, system_context="one two three four five")
-    async with serving_clients() as clients:
-        assert await used(guided) >= await used(plain) + 5
-        assert await used(guided, plain) == await used(plain)
-        assert await used(guided, removal) == await used()
+    assert await used(guided) >= await used(plain) + 5
+    assert await used(guided, plain) == await used(plain)
+    assert await used(guided, removal) == await used()
 
 
 async def test_each_message_of_a_robot_is_ignored_with_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
@@ -96,13 +95,14 @@ async def test_each_message_of_a_robot_is_ignored_with_one_line_in_the_log(caplo
     assert lines == [f"roz request ignored kind={kind}" for kind in (*ignored, None)]
 
 
-async def test_a_servers_tool_that_a_client_offers_too_is_run_by_the_server_with_a_start_and_an_end() -> None:
-    async with serving_clients() as clients:
-        turn = await clients.start_session()
-        await turn.ask(call_text("echo", text="ahoy"), tools=[schema("echo")])
-        calls = [kind for kind in turn.events if kind.startswith("tool_call")]
-        assert calls == ["tool_call_started", "tool_call_finished"]
-        assert turn.all("1.0 tool_call_finished")[0].result_summary == "ahoy"
+async def test_a_servers_tool_that_a_client_offers_too_is_run_by_the_server_with_a_start_and_an_end(
+    clients: Clients,
+) -> None:
+    turn = await clients.start_session()
+    await turn.ask(call_text("echo", text="ahoy"), tools=[schema("echo")])
+    calls = [kind for kind in turn.events if kind.startswith("tool_call")]
+    assert calls == ["tool_call_started", "tool_call_finished"]
+    assert turn.all("1.0 tool_call_finished")[0].result_summary == "ahoy"
 
 
 async def calls_first(run_input: RunAgentInput) -> AsyncIterator[Item]:

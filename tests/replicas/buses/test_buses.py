@@ -83,13 +83,6 @@ async def test_silence_is_told(bus: Bus) -> None:
     assert list(await next_of(bus, 1, silence=0.01)) == []
 
 
-async def test_many_follow_one_run(bus: Bus) -> None:
-    waiting = [asyncio.create_task(follow_until(bus, 200)) for _ in range(20)]
-    for seq in range(1, 201):
-        await bus.publish(RUN, envelopes(seq, seq))
-    assert await asyncio.gather(*waiting) == [envelopes(1, 200)] * 20
-
-
 @pytest.mark.services
 async def test_on_redis_the_last_batches_are_kept(redis_url: str) -> None:
     bus = RedisBus(redis_url)

@@ -242,7 +242,6 @@ class User:
         await self.page.evaluate("window.dispatchEvent(new Event('focus'))")
 
     async def finishes(self, *texts: str) -> None:
-        """Send messages, each after the answer to the one before, and wait for the last answer."""
         for text in texts:
             await self.say(text)
             await self.is_done()

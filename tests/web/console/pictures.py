@@ -17,7 +17,6 @@ Prepare = Callable[[User], Awaitable[None]]
 
 
 async def say(user: User, *texts: str) -> None:
-    """Send messages, each after the answer to the one before."""
     for text in texts:
         await user.say(text)
         await user.is_done()

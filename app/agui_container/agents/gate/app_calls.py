@@ -8,11 +8,11 @@ Rules:
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from ag_ui.core import RunAgentInput
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agui_container.agents.gate.approval import approval_interrupt, match_answers, with_demands
 from agui_container.agents.gate.calls import CallNote, ModelToolCall, failed_result, parse_arguments

@@ -85,7 +85,9 @@ _ANSWER = TypeAdapter(ApprovalAnswer)
 
 def with_demands(rules: CallRules, props: object) -> CallRules:
     """Return the rules with the demands in a run's ``forwardedProps``, which never take back a rule."""
-    options = read_forwarded_prop(props, "approvals", _OPTIONS) or ApprovalOptions()
+    options = read_forwarded_prop(props, "approvals", _OPTIONS)
+    if options is None:
+        return rules
     return rules.with_demands(asks_always=options.ask == "all", cancels_on_denial=options.on_denial == "cancel")
 
 

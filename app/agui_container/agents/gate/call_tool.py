@@ -16,13 +16,12 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome, RunStartedEvent
 from msgspec import Struct
-from msgspec.structs import replace as replace_struct
+from msgspec.structs import replace
 
 from agui_container.agents.as_agent import with_store
 from agui_container.agents.gate.approval import with_demands
@@ -72,7 +71,7 @@ class AgentWithTools(Struct, frozen=True):
 
     def with_store(self, store: Store, depth: int = 0) -> "AgentWithTools":
         journal = self.journal.with_store(store, depth)
-        return replace_struct(self, agent=with_store(self.agent, store, depth), journal=journal)
+        return replace(self, agent=with_store(self.agent, store, depth), journal=journal)
 
     def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         """Return the agent's own stream if no call of this run can need an answer, else a stream around it."""

@@ -28,7 +28,7 @@ from dataclasses import replace
 from functools import partial
 
 from ag_ui.core import Interrupt, Message, ResumeEntry, RunAgentInput, ToolMessage, UserMessage
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from agui_container.agents.gate.approval import answers_by_interrupt
 from agui_container.agents.gate.calls import (
@@ -377,4 +377,4 @@ def with_demands_of(turn: TurnNote | None, request: RunAgentInput, ctx: RunConte
         return ctx
     rules = ctx.call_rules
     rules = rules.with_demands(asks_always=turn.asks_always, cancels_on_denial=turn.cancels_on_denial)
-    return replace(ctx, call_rules=rules)
+    return structs.replace(ctx, call_rules=rules)

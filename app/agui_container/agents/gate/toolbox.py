@@ -11,11 +11,11 @@ Rules:
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from ag_ui import core as ag
 from ag_ui.core import BaseEvent
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from agui_container.agents.gate.calls import (
@@ -249,7 +249,7 @@ def _encodable(outcome: ToolResult | Suspension, call: ModelToolCall, ctx: RunCo
     sent, _ = encode_whole(event.model_copy(update={"subagent_run_id": ctx.subagent_run_id}))
     if sent.content != content:
         ctx.logger.warning("halves of surrogate pairs replaced in tool result %s", call_fields(call))
-    return replace(outcome, content=sent.content)
+    return ToolResult(sent.content, outcome.metadata)
 
 
 def is_failure(error: BaseException) -> bool:

@@ -8,12 +8,12 @@ transport, and the other clients follow its run. An answer that comes after it b
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 
-from ag_ui.core import Message, RunAgentInput, ToolMessage, UserMessage
+from ag_ui.core import Interrupt, Message, RunAgentInput, ToolMessage, UserMessage
 
 from agui_container.engine.engine import Engine
 from agui_container.engine.views import interrupt_view
 from agui_container.ports import Caller
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, suppress_errors
 from agui_container.protocols.conversation.approvals import approval_request
 from agui_container.protocols.conversation.pending import ClientToolCall, OpenCall
 from agui_container.run.policy import ThreadCondition
@@ -69,26 +69,20 @@ class ThreadRuns:
 
     async def latest(self) -> str | None:
         """Return the id of the latest run, or None if there is none, or if it cannot be read now."""
-        try:
+        with suppress_errors(ErrorCode.RUN_NOT_FOUND, ErrorCode.STORE_UNAVAILABLE):
             return str((await self._service.runs.find(self._caller, self._thread_id, None))["runId"])
-        except AppError as error:
-            if error.code not in {ErrorCode.RUN_NOT_FOUND, ErrorCode.STORE_UNAVAILABLE}:
-                raise
-            return None
+        return None
 
     async def ids(self) -> list[str]:
         """Return listed ids in order and always the latest, or none if the runs cannot be read now."""
         latest = await self.latest()
         if latest is None:
             return []
-        try:
+        with suppress_errors(ErrorCode.STORE_UNAVAILABLE):
             views = await self._service.runs.list(self._caller)
-        except AppError as error:
-            if error.code is not ErrorCode.STORE_UNAVAILABLE:
-                raise
-            return []
-        listed = [str(view["runId"]) for view in reversed(views) if view["threadId"] == self._thread_id]
-        return listed if latest in listed else [*listed, latest]
+            listed = [str(view["runId"]) for view in reversed(views) if view["threadId"] == self._thread_id]
+            return listed if latest in listed else [*listed, latest]
+        return []
 
     async def iterate(self) -> AsyncGenerator[str, None]:
         """Iterate the ids in order: the runs that are kept, and then new ones until the thread is deleted."""
@@ -108,24 +102,20 @@ class ThreadRuns:
 
     async def has_thread(self) -> bool:
         """Return True if the thread is stored, or if the store cannot be read now."""
-        try:
-            await self._service.threads.record(self._caller, self._thread_id)
-        except AppError as error:
-            if error.code not in {ErrorCode.THREAD_NOT_FOUND, ErrorCode.STORE_UNAVAILABLE}:
-                raise
-            return error.code is ErrorCode.STORE_UNAVAILABLE
-        return True
+        with suppress_errors(ErrorCode.THREAD_NOT_FOUND):
+            with suppress_errors(ErrorCode.STORE_UNAVAILABLE):
+                await self._service.threads.record(self._caller, self._thread_id)
+            return True
+        return False
 
 
 async def open_calls(service: Engine, caller: Caller, thread_id: str) -> Mapping[str, OpenCall]:
     """Return the calls and questions of a thread that wait for a client, by the id that clients answer."""
-    try:
+    questions: Sequence[Interrupt] = ()
+    messages: Sequence[Message] = ()
+    with suppress_errors(ErrorCode.THREAD_NOT_FOUND):
         questions = await service.threads.waiting(caller, thread_id)
         messages = await service.threads.messages_since(caller, thread_id, is_users)
-    except AppError as error:
-        if error.code is not ErrorCode.THREAD_NOT_FOUND:
-            raise
-        return {}
     approvals: list[OpenCall] = [approval_request(interrupt_view(question)) for question in questions]
     tools: list[OpenCall] = [
         ClientToolCall(call.id, call.function.name, None, [call.function.arguments])

@@ -18,7 +18,7 @@ from ag_ui.core import PROTOCOL_VERSION, EventType, RunAgentInput
 
 from agui_container.engine.engine import Engine
 from agui_container.log_values import format_fields
-from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
+from agui_container.protocol.errors import AppError, ErrorCode, shutting_down, suppress_errors
 from agui_container.protocols.conversation import following
 from agui_container.protocols.conversation.approvals import ApprovalDecision, Verdict, resume_entry
 from agui_container.protocols.conversation.events import (
@@ -227,11 +227,8 @@ class ConversationLoop(Generic[Request, In, Out]):
         return [message for answer in early if not self._pending.add(answer) for message in self._refuse(answer)]
 
     async def _cancel_run(self) -> None:
-        try:
+        with suppress_errors(ErrorCode.RUN_NOT_FOUND):  # the run has ended in the meantime
             await self._service.runs.cancel(self._caller, self._thread_id, self._run_id)
-        except AppError as error:
-            if error.code is not ErrorCode.RUN_NOT_FOUND:  # the run has ended in the meantime
-                raise
 
     # --- between runs ---
 

@@ -90,9 +90,8 @@ class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
         """Ids of the turn's calls that have no result yet."""
         self._proposed: dict[str, bool] = {}
         """Ids of the turn's proposed calls. False for a question of an agent, which has neither start nor end."""
-        self._started: set[str] = set()
-        self._executing: list[str] = []
-        """Ids of the calls that have started and have not ended."""
+        self._started: dict[str, bool] = {}
+        """Ids of the turn's calls that have started. True for one that has ended."""
         self._has_open_tools = False
         """True from the first result of a turn until ``tools_completed``."""
 
@@ -158,7 +157,7 @@ class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
 
     def end(self, outcome: Outcome) -> list[pb.RunEvent]:
         """A call that has started and has no result fails."""
-        cut_off = [_tool_failed(call_id, CUT_OFF) for call_id in self._executing]
+        cut_off = [_tool_failed(call_id, CUT_OFF) for call_id, has_ended in self._started.items() if not has_ended]
         self._has_open_tools = self._has_open_tools or bool(cut_off)
         return [*cut_off, *self._tools_completed(), self._last_event(outcome)]
 
@@ -181,7 +180,7 @@ class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
         self._is_in_turn = True
         self._content, self._reasoning = [], []
         completed = self._tools_completed()
-        self._open_calls, self._proposed, self._started = set(), {}, set()
+        self._open_calls, self._proposed, self._started = set(), {}, {}
         return completed
 
     def _turn_completed(self) -> list[pb.RunEvent]:
@@ -201,8 +200,7 @@ class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
     def _call_started(self, call_id: str) -> list[pb.RunEvent]:
         if call_id in self._started:
             return []
-        self._started.add(call_id)
-        self._executing.append(call_id)
+        self._started[call_id] = False
         return [pb.RunEvent(tool_started=pb.ToolExecutionStartedEvent(call_id=call_id))]
 
     def _call_ended(self, result: Event) -> list[pb.RunEvent]:
@@ -212,8 +210,8 @@ class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
         events = [_tool_failed(call_id, text)] if has_failed else [*self._call_started(call_id), completed]
         self._has_open_tools = True
         self._open_calls.discard(call_id)
-        if call_id in self._executing:
-            self._executing.remove(call_id)
+        if call_id in self._started:
+            self._started[call_id] = True
         return events if self._open_calls else [*events, *self._tools_completed()]
 
     def _tools_completed(self) -> list[pb.RunEvent]:

@@ -114,19 +114,19 @@ class LiveRun:
         self.end: tuple[EventType, Event] | None = None
         self.change = asyncio.Event()
         self._subscription = subscription
-        self._is_stored = False
 
     async def read(self, service: Engine) -> None:
         """Read the run to its end. Its input is stored before its first event, and its messages at its end."""
+        is_stored = False
         async for batch in self._subscription:
             if self.live is None:
                 before = await service.threads.delta(self.caller, self.key.thread_id)
-                self.size, self._is_stored = before.size, before.thread.active_run != self.key.run_id
+                self.size, is_stored = before.size, before.thread.active_run != self.key.run_id
                 self.live = LiveMessages(await offload_if_large(before.size, parse_messages, before.messages))
             for kind, data in zip(batch.types, batch.data, strict=True):
                 if kind in RUN_ENDS:
                     self.end = kind, orjson.loads(data)
-                elif not self._is_stored:
+                elif not is_stored:
                     self.size += len(data)
                     self.live.feed(data)
             self.announce()

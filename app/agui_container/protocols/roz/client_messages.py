@@ -69,10 +69,10 @@ def user_message(message: pb.UserMessage, message_id: str) -> UserMessage:
     if len(message.context) > MAX_MESSAGE_PARTS:
         raise validation_error(f"context: may have {MAX_MESSAGE_PARTS} blocks at most.")
     if not message.context:
-        return UserMessage(id=message_id, role="user", content=message.content)
+        return UserMessage(id=message_id, content=message.content)
     parts: list[ContentPart] = [TextPart(text=message.content)] if message.content else []
     parts += [part for block in message.context for part in _content_parts(block)]
-    return UserMessage(id=message_id, role="user", content=parts)
+    return UserMessage(id=message_id, content=parts)
 
 
 def _content_parts(block: pb.ContentBlock) -> Sequence[ContentPart]:
@@ -100,59 +100,35 @@ def history_of(messages: Sequence[pb.ConversationMessage]) -> list[Message]:
 
 
 def _history_messages(message_id: str, message: pb.ConversationMessage) -> list[Message]:
-    texts = [part.text.text for part in message.parts if part.WhichOneof("part") == "text"]
-    results: list[Message] = [
-        _result_message(f"{message_id}-{at}", part.tool_result)
-        for at, part in enumerate(message.parts)
-        if part.WhichOneof("part") == "tool_result"
-    ]
-    if message.role == "system":
-        return [SystemMessage(id=message_id, role="system", content="\n".join(texts))]
-    if message.role == "assistant":
-        return [*_assistant_messages(message_id, message, texts), *results]
-    images = [part.image for part in message.parts if part.WhichOneof("part") == "image"]
-    if not texts and not images:
-        return results
-    parts: list[ContentPart] = [*(TextPart(text=text) for text in texts)]
-    parts += [_media(image.media_type, image.data) for image in images]
-    content = "\n".join(texts) if not images else parts
-    return [*results, UserMessage(id=message_id, role="user", content=content)]
-
-
-def _assistant_messages(message_id: str, message: pb.ConversationMessage, texts: Sequence[str]) -> list[Message]:
-    reasoning: list[Message] = []
-    calls = []
+    texts, calls = list[str](), list[ToolCall]()
+    reasoning, results, images = list[Message](), list[Message](), list[ContentPart]()
     for at, part in enumerate(message.parts):
-        if part.WhichOneof("part") == "thinking":
-            thought = part.thinking
-            reasoning.append(
-                ReasoningMessage(
-                    id=f"{message_id}-{at}",
-                    role="reasoning",
-                    content=thought.thinking,
-                    encrypted_value=thought.signature or None,
-                )
-            )
-        elif part.WhichOneof("part") == "tool_use":
-            arguments = to_json(json_of(part.tool_use.input)).decode()
-            function = FunctionCall(name=part.tool_use.name, arguments=arguments)
-            calls.append(ToolCall(id=part.tool_use.id, type="function", function=function))
-    if not texts and not calls:
-        return reasoning
-    answer = AssistantMessage(
-        id=message_id, role="assistant", content="\n".join(texts) or None, tool_calls=calls or None
-    )
-    return [*reasoning, answer]
-
-
-def _result_message(message_id: str, result: pb.ToolResultContent) -> ToolMessage:
-    return ToolMessage(
-        id=message_id,
-        role="tool",
-        tool_call_id=result.tool_use_id,
-        content=result.content,
-        error=result.content if result.is_error else None,
-    )
+        part_id = f"{message_id}-{at}"
+        match part.WhichOneof("part"):
+            case "text":
+                texts.append(part.text.text)
+            case "image":
+                images.append(_media(part.image.media_type, part.image.data))
+            case "thinking":
+                text, signature = part.thinking.thinking, part.thinking.signature or None
+                reasoning.append(ReasoningMessage(id=part_id, content=text, encrypted_value=signature))
+            case "tool_use":
+                arguments = to_json(json_of(part.tool_use.input)).decode()
+                function = FunctionCall(name=part.tool_use.name, arguments=arguments)
+                calls.append(ToolCall(id=part.tool_use.id, function=function))
+            case "tool_result":
+                result = part.tool_result
+                error = result.content if result.is_error else None
+                call_id, content = result.tool_use_id, result.content
+                results.append(ToolMessage(id=part_id, tool_call_id=call_id, content=content, error=error))
+    text = "\n".join(texts)
+    if message.role == "system":
+        return [SystemMessage(id=message_id, content=text)]
+    if message.role == "assistant":
+        answer = AssistantMessage(id=message_id, content=text or None, tool_calls=calls or None)
+        return [*reasoning, *([answer] if texts or calls else ()), *results]
+    question = [*(TextPart(text=text) for text in texts), *images] if images else text
+    return [*results, *([UserMessage(id=message_id, content=question)] if texts or images else ())]
 
 
 def tool_message(result: pb.ToolResult) -> ToolMessage:
@@ -166,7 +142,6 @@ def tool_message(result: pb.ToolResult) -> ToolMessage:
     cut = "[the output was truncated]" if result.truncated else ""
     return ToolMessage(
         id=f"result-{result.tool_call_id}",
-        role="tool",
         tool_call_id=result.tool_call_id,
         content="\n".join(filter(None, (result.result, exit_code, cut))),
         error=None if result.success else (result.result or "The tool failed."),

@@ -7,6 +7,7 @@ events that have two.
 Rule: pure translation; the clock and the source of ids are parameters.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,9 @@ from agui_container.protocols.gen.descriptors import Struct, Timestamp
 from agui_container.protocols.roz.options import PermissionRule
 
 Responses = list[pb.SessionResponse]
+
+Usage = Counter[str]
+"""Tokens, by the names that ``TokenUsage`` and ``TurnFinishedPayload`` have for them."""
 
 EVENT_TYPES = {
     field.message_type.name: field.name
@@ -151,7 +155,7 @@ class RozEncoder:
     def refused_turn_finished(self, message_id: str) -> Responses:
         """Complete the turn of a refused message, between two turns."""
         self.correlation_id = message_id
-        return self.turn_finished(message_id, pb.TokenUsage(), "error")
+        return self.turn_finished(message_id, Usage(), "error")
 
     # --- turns ---
 
@@ -163,16 +167,9 @@ class RozEncoder:
         old = pb.SessionResponse(thinking_delta=pb.ThinkingDelta(message_id=message_id, content=content))
         return self.encode(pb.ThinkingDeltaPayload(content=content, message_id=message_id), old)
 
-    def turn_finished(self, message_id: str, usage: pb.TokenUsage, stop_reason: str) -> Responses:
-        complete = pb.TurnComplete(message_id=message_id, usage=usage, stop_reason=stop_reason)
-        payload = pb.TurnFinishedPayload(
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cache_creation_tokens=usage.cache_creation_tokens,
-            cache_read_tokens=usage.cache_read_tokens,
-            stop_reason=stop_reason,
-            message_id=message_id,
-        )
+    def turn_finished(self, message_id: str, usage: Usage, stop_reason: str) -> Responses:
+        complete = pb.TurnComplete(message_id=message_id, usage=pb.TokenUsage(**usage), stop_reason=stop_reason)
+        payload = pb.TurnFinishedPayload(**usage, stop_reason=stop_reason, message_id=message_id)
         return self.encode(payload, pb.SessionResponse(turn_complete=complete))
 
     def compacted(self, value: Mapping[str, object]) -> Responses:

@@ -12,7 +12,7 @@ from grpclib.const import Handler as Method
 from agui_container.engine.engine import Engine
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadKey
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, suppress_errors
 from agui_container.protocols.conversation.following import ThreadRuns, pause
 from agui_container.protocols.gen import agent_pb2 as pb
 from agui_container.protocols.grpc.call import Call, CallAdmission, check_id, method
@@ -79,12 +79,9 @@ class RozService:
             await pause()
 
     async def _attach(self, caller: Caller, thread_id: str | None, run_id: str) -> Subscription | None:
-        try:
+        with suppress_errors(ErrorCode.RUN_NOT_FOUND):
             return await self._service.attach(caller, thread_id, run_id, 0)
-        except AppError as error:
-            if error.code is not ErrorCode.RUN_NOT_FOUND:
-                raise
-            return None
+        return None
 
     async def _forward_events(self, subscription: Subscription, events: TeamEvents, call: WatchCall) -> None:
         try:

@@ -33,8 +33,8 @@ from agui_container.protocols.roz.run_inputs import (
     tools_by_name,
     turn_request,
 )
-from agui_container.protocols.roz.server_messages import RozEncoder, struct_of
-from agui_container.protocols.roz.translator import RozTranslator, add, answers_of
+from agui_container.protocols.roz.server_messages import RozEncoder, Usage, struct_of
+from agui_container.protocols.roz.translator import RozTranslator, answers_of
 from agui_container.threads import offload_if_large
 from agui_core.commands import FeedbackSentiment, ThreadsFeedback
 
@@ -42,6 +42,8 @@ SessionCall = Call[pb.SessionRequest, pb.SessionResponse]
 
 THREAD_METADATA = "agui-thread-id"
 """Metadata key of the call for the thread to continue. Without it, a session begins a new thread."""
+
+SHOWN_TOKENS = ("input_tokens", "output_tokens")
 
 REACT, OODA = "react", "ooda_re_act"
 """Modes that roz's page names. Agents that register no modes answer both in the same way."""
@@ -72,7 +74,7 @@ class Session:
         self._start: SessionStart | None = None
         self._thread_id = ""
         self._tools = ClientTools(options.permissions)
-        self._usage = pb.TokenUsage()
+        self._usage = Usage()
         self._context = 0, 0
         self._answers: dict[str, str] = {}
         """Ids of the answers, by the ids of their messages, for feedback."""
@@ -94,7 +96,7 @@ class Session:
         try:
             await self._serve()
             if self._start is not None:
-                tokens = {"input_tokens": self._usage.input_tokens, "output_tokens": self._usage.output_tokens}
+                tokens = {name: self._usage[name] for name in SHOWN_TOKENS}
                 completed = pb.SessionCompletedPayload(summary="The session is over.", **tokens)
                 await self._call.send(self._wire.encode(completed))
         except asyncio.CancelledError:
@@ -137,7 +139,7 @@ class Session:
         requested = self._start.context_tokens if self._start else 0
         budgets = [tokens for tokens in (requested, self._options.context_tokens) if tokens]
         return pb.Keepalive(
-            tokens_used=used or sum(usage.input_tokens + usage.output_tokens for usage in usages),
+            tokens_used=used or sum(usage[name] for usage in usages for name in SHOWN_TOKENS),
             tokens_max=size or min(budgets, default=None),
         )
 
@@ -177,7 +179,7 @@ class Session:
             self._start = self._start.without_history()
         if translator.last_message_id:
             self._answers[message.message_id] = translator.last_message_id
-        add(self._usage, translator.usage)
+        self._usage += translator.usage
         self._context = translator.context or self._context
 
     def _request_for(self, message: QueuedMessage | OpenCallAnswer) -> RozTurn:

@@ -36,6 +36,7 @@ from agui_container.protocols.roz.server_messages import (
     UNKNOWN_ELSEWHERE,
     Responses,
     RozEncoder,
+    Usage,
     approved_outcome,
     arguments_of,
     struct_of,
@@ -78,7 +79,7 @@ class RozTranslator(Translator[RozTurn, pb.SessionRequest, pb.SessionResponse]):
         permissions: Sequence[PermissionRule],
         now: Callable[[], float],
     ) -> None:
-        self.usage = pb.TokenUsage()
+        self.usage = Usage()
         self.last_message_id = ""
         self.context: tuple[int, int] | None = None
         """Tokens and size of the model's context, if the agent has told them."""
@@ -237,14 +238,14 @@ class RozTranslator(Translator[RozTurn, pb.SessionRequest, pb.SessionResponse]):
         responses: Responses = []
         for row in event.get("usage") or ():
             usage = usage_of(row)
-            add(self.usage, usage)
+            self.usage += usage
             completed = pb.ModelCallCompletedPayload(
                 model_id=row.get("model") or "",
                 provider=row.get("provider") or "",
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
+                input_tokens=usage["input_tokens"],
+                output_tokens=usage["output_tokens"],
                 latency_ms=latency_ms,
-                cache_hit_tokens=usage.cache_read_tokens,
+                cache_hit_tokens=usage["cache_read_tokens"],
                 stop_reason=stop_reason,
             )
             responses += self._wire.encode(completed)
@@ -342,19 +343,12 @@ def answers_of(message: pb.SessionRequest) -> Sequence[Answer | Cancellation]:
     return []
 
 
-def usage_of(row: Event) -> pb.TokenUsage:
+def usage_of(row: Event) -> Usage:
     """Translate token counts. AG-UI's input tokens include cache reads and writes, and roz's do not."""
     cached, written = row.get("cachedInputTokens") or 0, row.get("cacheWriteInputTokens") or 0
-    return pb.TokenUsage(
+    return Usage(
         input_tokens=max(0, (row.get("inputTokens") or 0) - cached - written),
         output_tokens=row.get("outputTokens") or 0,
         cache_read_tokens=cached,
         cache_creation_tokens=written,
     )
-
-
-def add(total: pb.TokenUsage, usage: pb.TokenUsage) -> None:
-    total.input_tokens += usage.input_tokens
-    total.output_tokens += usage.output_tokens
-    total.cache_read_tokens += usage.cache_read_tokens
-    total.cache_creation_tokens += usage.cache_creation_tokens

@@ -252,6 +252,9 @@ class SessionState:
 
     def apply(self, event: BaseEvent) -> None:
         """Take in an event. ``run()`` and ``events()`` do it by themselves."""
+        if isinstance(event, TextMessageStartEvent):
+            self._separate_reasoning(event.message_id)
+        self._transcript.feed(event)
         match event:
             case StateSnapshotEvent():
                 self.state = event.snapshot
@@ -260,10 +263,6 @@ class SessionState:
                     self.state = apply_patch({} if self.state is None else copy_json(self.state), event)
                 except ValueError as error:
                     logger.warning("JSON patch does not apply error=%s", error)
-            case TextMessageStartEvent():
-                self._separate_reasoning(event.message_id)
-        self._transcript.feed(event)
-        match event:
             case RunStartedEvent():  # it takes over the draft
                 self._draft = Draft()
                 self.outcome = self._failure = None
