@@ -1,6 +1,7 @@
-"""The application mounted in somebody's own, under a prefix."""
+"""The application in somebody's own: mounted under a prefix, served by a script, started by the command line."""
 
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.websocket import socket_to
 pytestmark = pytest.mark.wire
 
 PREFIX = "/agents/tea"
+WAIT = 120
 
 
 async def teapot(request: RunAgentInput) -> AsyncIterator[str]:
@@ -73,3 +75,17 @@ async def test_a_mounted_application_says_so_while_its_store_cannot_be_reached(t
         answer = await http.get(f"{PREFIX}/ping")
         assert (answer.status_code, '"code":"STORE_UNAVAILABLE"' in answer.text) == (503, True)
     await agents.state.service.aclose()
+
+
+AGENT = """
+async def agent(input):
+    yield "{text}"
+"""
+
+
+def answer_of(port: int) -> str:
+    return httpx.post(f"http://127.0.0.1:{port}/invocations", json=ask("t1", "r1"), timeout=WAIT).text
+
+
+COMMAND = (sys.executable, "-P", "-c", "import sys; from agui_container.__main__ import cli; sys.exit(cli())")
+"""As the console script does it: without the current folder on the path."""
