@@ -28,7 +28,7 @@ from tests.behaviour.over_sse import OverSse
 from tests.behaviour.over_ws import OverWs, WsStream
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, FakeClock, Json, ask, eventually, make_service
-from tests.stores.tcp_relay import open_relay
+from tests.relay import relay_to
 from tests.waiting_agent import WaitingAgent
 
 PAUSE = 0.02
@@ -89,9 +89,9 @@ async def outage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             yield spoiled
         return
     url = make_url(request.getfixturevalue("postgres_url"))
-    async with open_relay(url) as (relay, relayed):
+    async with relay_to(url.port or 0) as relay:
         yield Outage(
-            relayed.render_as_string(hide_password=False),
+            url.set(port=relay.port).render_as_string(hide_password=False),
             url.render_as_string(hide_password=False),
             relay.cut,
             relay.restore,

@@ -25,7 +25,7 @@ from tests.conftest import Serve
 from tests.engine.doubles import Json, agent_of, ask
 from tests.protocol.samples import TRICKY
 from tests.secret_search import planted
-from tests.waiting_agent import WaitingAgent, run_id_event
+from tests.web.sockets import begin_run
 from tests.websocket import receive, send
 
 
@@ -165,9 +165,6 @@ async def test_a_browsers_token_and_query_reach_the_agent(serve: Serve) -> None:
 
 
 async def test_a_client_that_closes_in_order_gets_its_own_code_back(serve: Serve) -> None:
-    _, client = await serve(WaitingAgent(run_id_event))
-    socket = await client.connect()
-    await send(socket, ask())
-    await receive(socket, 2)
+    _, _, socket = await begin_run(serve)
     await socket.close(4000, "enough")
     assert socket.close_code == 4000

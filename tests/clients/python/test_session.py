@@ -96,6 +96,20 @@ async def test_approvals_are_asked_for_and_answered(url: str, decision: Decision
     assert str(texts(session)[-1]).startswith(answer)
 
 
+async def test_two_approvals_are_answered_in_a_run_each(url: str) -> None:
+    calls = ['call current_time {"timezone": "UTC"}', 'call current_time {"timezone": "Nowhere"}']
+    async with Session.start("\n".join(calls), url=url) as session:
+        await session.run()
+        first, second = [each.id for each in session.interrupts]
+        await session.answer(first, Decision(approved=False, reason="too dear")).run()
+        assert [each.id for each in session.interrupts] == [second]
+        await session.answer(second, payload=False).run()
+        assert session.interrupts == []
+    results = [each.content for each in session.messages if each.role == "tool"]
+    assert results == ["Error: the user denied this call: too dear", "Error: the user denied this call."]
+    assert len(texts(session)) == 2
+
+
 async def test_a_run_that_failed_raises_with_the_servers_code(url: str) -> None:
     async with Session.start("fail", url=url) as session:
         with pytest.raises(RunFailedError) as caught:
