@@ -52,7 +52,7 @@ from tests.agents.turns_of_models import CallingModel, command
 from tests.contexts import of_type
 from tests.engine.doubles import caller, eventually, make_service
 from tests.engine.replicas import Replicas, leases_of
-from tests.engine.test_recorder import beat
+from tests.run.test_recorder import beat
 
 
 async def waiting_of(client: ServedClient) -> list[str]:

@@ -11,7 +11,7 @@ from ag_ui.core import RunAgentInput, StateSnapshotEvent, TextMessageChunkEvent,
 from agui_container.ports import Item
 from agui_container.ports.records import ThreadStatus
 from agui_container.ports.store import Store
-from tests.behaviour.client import Client, Refused
+from tests.behaviour.client import Client, Refused, begin_run
 from tests.conftest import Connect
 from tests.engine.conversations import ANSWER, QUESTION, TALK, store_active_run, store_conversation
 from tests.engine.doubles import START, WAIT, Json, agent_of, ask, caller
@@ -224,6 +224,19 @@ async def test_a_run_leaves_a_thread(connect: Connect) -> None:
     where = {"threadId": "t1", "messageId": answer["id"]}
     assert (await send_command(client, "feedback", **where, sentiment="positive"))["sentiment"] == "positive"
     assert (await send_command(client, "fork", **where))["forkedFrom"] == where
+
+
+@pytest.mark.durable
+async def test_a_thread_has_its_title_while_its_first_run_is_open(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[str]:
+        yield "I wait."
+        await asyncio.Event().wait()
+
+    client = await connect(agent)
+    run = await begin_run(client, text="Good  morning")
+    (listed,) = (await send_command(client, "list"))["threads"]
+    assert (listed["title"], listed["activeRunId"]) == ("Good morning", "r1")
+    await run.leave()
 
 
 @pytest.mark.durable
