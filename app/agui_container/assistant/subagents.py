@@ -86,6 +86,7 @@ class SubagentInvocation:
             tool_call_id=None,
             subagent_run_id=self.key,
             part_of=self._parent.part_of or self._parent.thread_id,
+            offer=None,
         )
 
     def make_input(self, answers: Sequence[ResumeEntry]) -> RunAgentInput:

@@ -76,6 +76,13 @@ class Toolbox(Struct, frozen=True):
     def specs(self) -> Sequence[ag.Tool]:
         return [*(tool.spec for tool in self.server.values()), *self.client.values()]
 
+    def with_client(self, offered: Sequence[ag.Tool], ctx: RunContext) -> "Toolbox":
+        """Return the toolbox with the tools that the client offers in place of those that it has offered before."""
+        if hidden := sorted({spec.name for spec in offered if spec.name in self.server}):
+            fields = format_fields({"tools": ", ".join(hidden)})
+            ctx.logger.info("client tools hidden by server tools of the same names %s", fields)
+        return replace(self, client={spec.name: spec for spec in offered if spec.name not in self.server})
+
     def split_calls(self, calls: Sequence[ModelToolCall]) -> tuple[list[str], list[ModelToolCall]]:
         """Return the ids of the client's calls, and the other calls. The server answers a client's that cannot run."""
         client_ids = {call.id: None for call in calls if call.name in self.client and call_error(call) is None}
@@ -175,12 +182,8 @@ async def gather_tools(
         if problem:
             ctx.logger.warning("tools unavailable %s", format_fields({"source": source.name, "error": problem}))
             notices.append(ag.CustomEvent(name=TOOLS_UNAVAILABLE, value={"source": source.name, "message": problem}))
-    client = {spec.name: spec for spec in offered if spec.name not in server}
-    if hidden := sorted({spec.name for spec in offered} - set(client)):
-        fields = format_fields({"tools": ", ".join(hidden)})
-        ctx.logger.info("client tools hidden by server tools of the same names %s", fields)
     is_complete = not any(isinstance(found, str) for found in listed)
-    return Toolbox(server, client, ctx.call_rules, monotonic, is_complete, notices)
+    return Toolbox(server, {}, ctx.call_rules, monotonic, is_complete, notices).with_client(offered, ctx)
 
 
 async def _list_tools(source: ToolSource, ctx: RunContext) -> Sequence[Tool] | str:
