@@ -1,7 +1,7 @@
 """The composition root: settings in, application out. The only module that knows every name.
 
 Rule: building the application reads the files that settings name and does no other I/O, makes no id and reads no clock;
-that begins with the application's lifespan (AgentCore restores snapshots of started processes: docs/architecture.md).
+that begins with the application's lifespan (AgentCore restores snapshots: docs/behind-agentcore.md).
 """
 
 import logging

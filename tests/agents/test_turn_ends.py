@@ -52,7 +52,7 @@ from tests.agents.turns_of_models import CallingModel, command
 from tests.contexts import of_type
 from tests.engine.doubles import caller, eventually, make_service
 from tests.engine.replicas import Replicas, leases_of
-from tests.engine.test_recorder import beat
+from tests.run.test_recorder import beat
 
 
 async def waiting_of(client: ServedClient) -> list[str]:
@@ -76,9 +76,6 @@ def paying(amount: int) -> list[ParameterSet]:
         pytest.param(in_order(steps), id="function"),
         pytest.param(in_a_thread(steps), id="thread"),
     ]
-
-
-# --- cut off ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", ["cancel", "interrupt"])
@@ -121,9 +118,6 @@ async def test_an_allowed_call_whose_process_died_reads_as_cut_off_in_the_next_t
     await here.drain(0)
     await run
     await there.drain(0)
-
-
-# --- open questions ---------------------------------------------------------------------------------------------------
 
 
 def choosy(answers: list[object]) -> object:
@@ -190,9 +184,6 @@ async def test_a_new_message_abandons_no_question(serve: Serve, steps: tuple[str
     assert client.outcome == "success"
 
 
-# --- edits ------------------------------------------------------------------------------------------------------------
-
-
 async def edit_and_answer(client: ServedClient, how: str) -> None:
     await client.send(command(["pay 1"], is_gathered=False))
     answers = [entry(interrupt, how) for interrupt in client.waiting]
@@ -223,9 +214,6 @@ async def test_a_history_from_which_a_rejected_call_was_edited_away_is_answered_
         await client.resume([entry(interrupt, how) for interrupt in client.waiting])
     assert (client.outcome, [each for each in EFFECTS if each.startswith("pay")]) == ("success", [])
     assert client.text
-
-
-# --- calls ------------------------------------------------------------------------------------------------------------
 
 
 async def test_a_call_after_the_end_of_the_run_does_not_start(serve: Serve) -> None:

@@ -22,13 +22,13 @@ from agui_container.replicas import leases
 from agui_container.settings import Scope, Settings
 from tests.behaviour.client import TERMINAL, Client, Refused, RunStream, outcome, text, types
 from tests.behaviour.conftest import ServeOver
-from tests.behaviour.dialogues import ERROR
 from tests.behaviour.inprocess import InProcess
+from tests.behaviour.over_grpc import ERROR
 from tests.behaviour.over_sse import OverSse
 from tests.behaviour.over_ws import OverWs, WsStream
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, FakeClock, Json, ask, eventually, make_service
-from tests.stores.tcp_relay import open_relay
+from tests.relay import relay_to
 from tests.waiting_agent import WaitingAgent
 
 PAUSE = 0.02
@@ -89,9 +89,9 @@ async def outage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             yield spoiled
         return
     url = make_url(request.getfixturevalue("postgres_url"))
-    async with open_relay(url) as (relay, relayed):
+    async with relay_to(url.port or 0) as relay:
         yield Outage(
-            relayed.render_as_string(hide_password=False),
+            url.set(port=relay.port).render_as_string(hide_password=False),
             url.render_as_string(hide_password=False),
             relay.cut,
             relay.restore,

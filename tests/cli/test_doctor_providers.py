@@ -3,10 +3,6 @@
 import asyncio
 import json
 import sys
-import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
@@ -15,55 +11,17 @@ from agui_container.cli.checks import Findings, ok
 from agui_container.settings import Settings
 from tests.cli.test_doctor import FAILED, OK, SKIPPED, examine, folder
 from tests.docs.documents import ROOT
+from tests.fixed_server import FixedServer, fixed_server
 from tests.secret_search import planted
 
 pytestmark = [pytest.mark.wire, pytest.mark.processes]
 
-__all__ = ["folder"]
+__all__ = ["fixed_server", "folder"]
 
 STREAM = (
     'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,'
     '"delta":{"role":"assistant","content":"ok"},"finish_reason":null}]}\n\ndata: [DONE]\n\n'
 )
-
-
-@dataclass
-class FixedServer:
-    status: int = 200
-    content_type: str = "application/json"
-    body: str = "{}"
-    port: int = field(default=0, init=False)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-
-@pytest.fixture
-def fixed_server() -> Iterator[FixedServer]:
-    answer = FixedServer()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            self.send_response_only(answer.status)
-            self.send_header("Content-Type", answer.content_type)
-            self.send_header("Content-Length", str(len(answer.body.encode())))
-            self.end_headers()
-            self.wfile.write(answer.body.encode())
-
-        do_GET = do_POST  # noqa: N815 - the library's name
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        answer.port = server.server_port
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield answer
-        server.shutdown()
-        thread.join()
 
 
 @pytest.mark.parametrize(
@@ -86,7 +44,7 @@ def test_a_model_is_asked_for_a_token(
     fixed_server.content_type = "text/event-stream" if status == 200 else "application/json"
     monkeypatch.setenv("AGUI_MODEL", "openai:m")
     monkeypatch.setenv("AGUI_MODELS", "other=openai:n")
-    monkeypatch.setenv("AGUI_OPENAI_BASE_URL", fixed_server.url)
+    monkeypatch.setenv("AGUI_OPENAI_BASE_URL", f"http://127.0.0.1:{fixed_server.port}")
     monkeypatch.setenv("AGUI_OPENAI_API_KEY", planted("key"))
     found = examine(capsys, "model")
     assert [finding["status"] for finding in found] == [OK if status == 200 else FAILED] * 2

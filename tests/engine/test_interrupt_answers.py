@@ -10,8 +10,8 @@ from agui_container.ports import Item
 from agui_container.protocol.envelope import Envelope
 from tests.engine.doubles import asking, caller, envelopes
 from tests.engine.replicas import Replicas, types
-from tests.engine.test_recorder import wait_until_stored
 from tests.engine.test_replicas import drain_services
+from tests.run.test_recorder import wait_until_stored
 
 
 class InterruptingAgent:

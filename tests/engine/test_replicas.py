@@ -15,7 +15,7 @@ from agui_container.settings import Settings
 from agui_core.commands import ThreadsDelete
 from tests.engine.doubles import answer_of, asking, caller, envelopes, eventually, raises_code, status
 from tests.engine.replicas import Replicas, leases_of, types
-from tests.engine.test_recorder import wait_until_stored
+from tests.run.test_recorder import wait_until_stored
 from tests.waiting_agent import WaitingAgent
 
 ENQUEUE = Settings(on_busy="enqueue")
@@ -124,3 +124,17 @@ async def test_a_run_that_waits_ends_when_its_thread_is_gone(waiting: Waiting) -
     await wait_until_stored(here)
     assert waiting.agent.started_run_ids == ["r1"]
     assert await waiting.replicas.store.thread(RunKey("everybody", "t1", "r1").thread) is None
+
+
+async def test_a_run_that_waits_is_cancelled_by_another_replica_which_lists_it(waiting: Waiting) -> None:
+    here, there, first, second = await waiting.begin()
+    assert (await there.runs.cancel(caller(), "t1", "r2"))["status"] == "queued"
+    await leases_of(here).renew()
+    assert types(await envelopes(second)) == ["RUN_STARTED", "RUN_FINISHED"]
+    assert status(second) == "cancelled"
+    waiting.agent.may_end.set()
+    assert types(await envelopes(first))[-1] == "RUN_FINISHED"
+    await wait_until_stored(here)
+    assert waiting.agent.started_run_ids == ["r1"]
+    listed = {str(run["runId"]): run["status"] for run in await there.runs.list(caller())}
+    assert listed == {"r1": "finished", "r2": "cancelled"}

@@ -34,7 +34,7 @@ from tests.engine.doubles import (
     wait_for_event,
 )
 from tests.engine.replicas import hold_calls, temporary_store
-from tests.engine.test_recorder import RUN, THREAD, open_service, talker, wait_until_stored
+from tests.run.test_recorder import RUN, THREAD, open_service, talker, wait_until_stored
 from tests.stores.doubles import claim_run, get_delta, get_run, get_thread
 from tests.websocket import receive_until, socket_to
 

@@ -1,16 +1,14 @@
 """The interface for transports: readers, the search for runs, and work that is deferred until it is needed."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
-from ag_ui.core import AgentCapabilities, RunAgentInput
+from ag_ui.core import AgentCapabilities
 
 from agui_container.agents.as_agent import as_agent
 from agui_container.engine.engine import Engine, close_all
 from agui_container.engine.limits import Policy
 from agui_container.main import build_app
-from agui_container.ports import Item
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.cluster import Cluster
 from agui_container.run.policy import OnBusy, ThreadCondition
@@ -19,6 +17,7 @@ from agui_container.stores.memory import MemoryStore
 from tests.engine.doubles import (
     WAIT,
     FakeClock,
+    agent_of,
     asking,
     caller,
     cancel_run,
@@ -27,10 +26,6 @@ from tests.engine.doubles import (
     status,
 )
 from tests.replicas.buses.memory_bus import MemoryBus
-
-
-async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
-    yield "hi"
 
 
 async def test_closing_a_reader_twice_counts_once() -> None:
@@ -51,7 +46,7 @@ def test_building_the_server_makes_no_id_and_reads_no_clock() -> None:
     def no_id() -> str:
         raise NotImplementedError
 
-    agent = as_agent(brief, "agent")
+    agent = as_agent(agent_of("hi"), "agent")
     cluster = Cluster(MemoryStore(), MemoryBus(), NoClock(), new_id=no_id)
     service = Engine(agent, Policy(), cluster, tools={}, capabilities=AgentCapabilities(), new_id=no_id)
     assert build_app(Settings(), service).state.service is service
@@ -66,7 +61,7 @@ async def test_the_resources_of_the_agents_parts_are_released_when_the_service_c
 
     cluster = Cluster(MemoryStore(), MemoryBus(), FakeClock(), new_id=lambda: "replica-1")
     service = Engine(
-        as_agent(brief, "agent"),
+        as_agent(agent_of("hi"), "agent"),
         Policy(),
         cluster,
         tools={},

@@ -4,10 +4,8 @@ import json
 import re
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,9 @@ import yaml
 
 from agui_container.settings import Settings
 from deploy.image.prepare import OWN_SERVICES
+from tests.fixed_server import FixedServer, fixed_server
+
+__all__ = ["fixed_server"]
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = {f"AGUI_{name.upper()}" for name in Settings.model_fields}
@@ -54,36 +55,15 @@ def test_the_image_sets_only_settings_that_exist() -> None:
     assert {name for name in values if name.startswith("AGUI_")} <= SETTINGS
 
 
-class PingHandler(BaseHTTPRequestHandler):
-    """Answers /ping with the status that the server was given."""
-
-    status = HTTPStatus.OK
-
-    def do_GET(self) -> None:
-        self.send_response(self.status if self.path == "/ping" else HTTPStatus.NOT_FOUND)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture(params=[HTTPStatus.OK, HTTPStatus.SERVICE_UNAVAILABLE])
-def ping(request: pytest.FixtureRequest) -> Iterator[HTTPServer]:
-    handler = type("Handler", (PingHandler,), {"status": request.param})
-    with HTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=[0.01])
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
-
-
-def test_the_health_check_follows_ping_and_ignores_proxies(ping: HTTPServer) -> None:
+@pytest.mark.parametrize("status", [HTTPStatus.OK, HTTPStatus.SERVICE_UNAVAILABLE])
+def test_the_health_check_follows_ping_and_ignores_proxies(fixed_server: FixedServer, status: HTTPStatus) -> None:
+    fixed_server.status = status
     [check] = of(stages()[-1], "HEALTHCHECK")
     _, *arguments = json.loads(check.partition(" CMD ")[2])
-    env = {"AGUI_PORT": str(ping.server_port), "http_proxy": "http://127.0.0.1:1"}
+    env = {"AGUI_PORT": str(fixed_server.port), "http_proxy": "http://127.0.0.1:1"}
     done = subprocess.run([sys.executable, *arguments], env=env, capture_output=True, check=False)
-    assert (done.returncode == 0) is (ping.RequestHandlerClass.status == HTTPStatus.OK)  # type: ignore[attr-defined]
+    assert (done.returncode == 0) is (status == HTTPStatus.OK)
+    assert fixed_server.paths == ["/ping"]
 
 
 def prepare(folder: Path, lock: str, *options: str) -> subprocess.CompletedProcess[str]:

@@ -18,10 +18,10 @@ from agui_container.ports.store import DurableStore, StoreUnavailable
 from agui_container.stores import open_store
 from agui_container.stores.sql.database import CONNECTIONS
 from agui_container.stores.sql.store import SqlStore
+from tests.relay import relay_to
 from tests.secret_search import planted, search
 from tests.stores.conftest import Listen
 from tests.stores.doubles import RUN, THREAD, A, claim_run, ending, envelopes, get_run, run, thread_of
-from tests.stores.tcp_relay import open_relay
 
 PATIENCE = 0.5
 
@@ -52,8 +52,9 @@ async def claim_by_another_store(url: str) -> None:
 
 @pytest.mark.services
 async def test_a_database_that_comes_back_is_used_again(postgres_url: str) -> None:
-    async with open_relay(make_url(postgres_url)) as (relay, url):
-        store = SqlStore(url, PATIENCE * 4)
+    url = make_url(postgres_url)
+    async with relay_to(url.port or 0) as relay:
+        store = SqlStore(url.set(port=relay.port), PATIENCE * 4)
         await store.open()
         await claim_run(store)
         await store.append(RUN, A, envelopes(1, 1))
@@ -68,14 +69,15 @@ async def test_a_database_that_comes_back_is_used_again(postgres_url: str) -> No
 
 @pytest.mark.services
 async def test_a_database_that_does_not_answer_is_not_waited_for(postgres_url: str) -> None:
-    async with open_relay(make_url(postgres_url)) as (relay, url):
+    url = make_url(postgres_url)
+    async with relay_to(url.port or 0) as relay:
         await claim_by_another_store(postgres_url)
-        store = SqlStore(url, PATIENCE)
+        store = SqlStore(url.set(port=relay.port), PATIENCE)
         await store.open()
-        relay.stall()
+        relay.flows.clear()
         with pytest.raises(StoreUnavailable):
             await store.append(RUN, A, envelopes(1, 1))
-        relay.flow()
+        relay.flows.set()
         await appends_at_last(store, 2)
         await store.aclose()
 

@@ -9,7 +9,9 @@ from websockets.asyncio.client import ClientConnection
 from agui_container.ports import Item
 from tests.behaviour.over_ws import OverWs
 from tests.conftest import Serve
-from tests.engine.doubles import Json
+from tests.engine.doubles import Json, ask
+from tests.waiting_agent import WaitingAgent, run_id_event
+from tests.websocket import receive, send
 
 
 async def brief(asked: RunAgentInput) -> AsyncIterator[Item]:
@@ -23,6 +25,18 @@ async def open_socket(
 ) -> tuple[OverWs, ClientConnection]:
     _, client = await serve(agent, **settings)
     return client, await client.connect()
+
+
+async def begin_run(
+    serve: Serve,
+    **settings: Any,  # noqa: ANN401 - the fields of Settings
+) -> tuple[WaitingAgent, OverWs, ClientConnection]:
+    """Serve an agent that waits, and begin the run r1 on a socket."""
+    agent = WaitingAgent(run_id_event)
+    client, socket = await open_socket(serve, agent, **settings)
+    await send(socket, ask())
+    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    return agent, client, socket
 
 
 def frame_names(frames: list[Json]) -> list[str]:

@@ -19,13 +19,12 @@ from agui_container.protocol.encoder import encode
 from agui_container.protocol.envelope import Envelope, parse_cursor
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.web.caller_middleware import BEARER_PROTOCOL
-from agui_container.web.formats import sse_frames
 from agui_container.web.websocket_output import MERGED_BYTES, make_frames
 from tests.conftest import Serve
 from tests.engine.doubles import Json, agent_of, ask
 from tests.protocol.samples import TRICKY
 from tests.secret_search import planted
-from tests.waiting_agent import WaitingAgent, run_id_event
+from tests.web.sockets import begin_run
 from tests.websocket import receive, send
 
 
@@ -94,14 +93,6 @@ def test_adjacent_deltas_of_one_stream_are_one_frame(events: list[BaseEvent], de
     assert read(envelopes, with_seq=True)[-1]["metadata"]["seq"] == len(events)
 
 
-def test_sse_frames_have_an_id_and_end_in_two_line_feeds() -> None:
-    two = [encode(CustomEvent(name="a", value=1)), encode(CustomEvent(name="b", value=2))]
-    assert sse_frames(two, 7) == (
-        b'id: 7\ndata: {"type":"CUSTOM","name":"a","value":1}\n\n'
-        b'id: 8\ndata: {"type":"CUSTOM","name":"b","value":2}\n\n'
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "seq"), [(None, 0), ("", 0), ("0", 0), ("7", 7), ("007", 7), ("9" * 15, int("9" * 15))]
 )
@@ -165,9 +156,6 @@ async def test_a_browsers_token_and_query_reach_the_agent(serve: Serve) -> None:
 
 
 async def test_a_client_that_closes_in_order_gets_its_own_code_back(serve: Serve) -> None:
-    _, client = await serve(WaitingAgent(run_id_event))
-    socket = await client.connect()
-    await send(socket, ask())
-    await receive(socket, 2)
+    _, _, socket = await begin_run(serve)
     await socket.close(4000, "enough")
     assert socket.close_code == 4000

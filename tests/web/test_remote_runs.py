@@ -10,7 +10,7 @@ from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
 from tests.engine.doubles import ask, asking, caller, eventually
 from tests.engine.replicas import Replicas
-from tests.engine.test_recorder import RUN, wait_until_stored
+from tests.run.test_recorder import RUN, wait_until_stored
 from tests.waiting_agent import WaitingAgent, run_id_event
 from tests.web.sockets import brief, frame_names, whole
 from tests.websocket import receive, send

@@ -15,7 +15,7 @@ from tests.conftest import Serve
 from tests.engine.doubles import ask, caller, wait_for_event
 from tests.engine.replicas import hold_calls
 from tests.waiting_agent import WaitingAgent, run_id_event
-from tests.web.sockets import brief, frame_names, open_socket, whole
+from tests.web.sockets import begin_run, brief, frame_names, open_socket, whole
 from tests.websocket import receive, send
 
 
@@ -33,10 +33,7 @@ async def test_a_bad_frame_is_answered_and_the_connection_lives(serve: Serve, ba
 
 
 async def test_a_run_during_a_run_is_refused(serve: Serve) -> None:
-    agent = WaitingAgent(run_id_event)
-    _, socket = await open_socket(serve, agent)
-    await send(socket, ask())
-    await receive(socket, 2)
+    agent, _, socket = await begin_run(serve)
     await send(socket, ask("t2", "r2"))
     [error] = await receive(socket, 1)
     assert (error["code"], error["threadId"], error["runId"], error["retryable"]) == ("THREAD_BUSY", "t2", "r2", True)
@@ -45,10 +42,7 @@ async def test_a_run_during_a_run_is_refused(serve: Serve) -> None:
 
 
 async def test_an_interrupting_run_follows_at_once(serve: Serve) -> None:
-    agent = WaitingAgent(run_id_event)
-    _, socket = await open_socket(serve, agent)
-    await send(socket, ask())
-    await receive(socket, 2)
+    _, _, socket = await begin_run(serve)
     await send(socket, ask("t2", "r2", forwardedProps={"onBusy": "interrupt"}))
     frames = await receive(socket, 3)
     assert frame_names(frames) == ["RUN_FINISHED r1", "RUN_STARTED r2", "CUSTOM r2"]
@@ -66,11 +60,8 @@ async def test_a_run_that_may_not_wait_here_is_not_started(serve: Serve) -> None
 
 @pytest.mark.parametrize("on_busy", ["reject", "enqueue", "interrupt"])
 async def test_a_retry_of_the_run_that_streams_harms_nothing(serve: Serve, on_busy: str) -> None:
-    agent = WaitingAgent(run_id_event)
-    _, socket = await open_socket(serve, agent, on_busy=on_busy)
-    await send(socket, ask(), ask())
-    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
-    await send(socket, ask(), {"id": 1, "command": {"type": "threads.list"}})
+    agent, _, socket = await begin_run(serve, on_busy=on_busy)
+    await send(socket, ask(), ask(), {"id": 1, "command": {"type": "threads.list"}})
     assert frame_names(await receive(socket, 1)) == ["result 1"]
     agent.may_end.set()
     [finished] = await receive(socket, 1)
@@ -80,10 +71,8 @@ async def test_a_retry_of_the_run_that_streams_harms_nothing(serve: Serve, on_bu
 
 
 async def test_a_retry_of_a_run_that_waits_brings_it_once(serve: Serve) -> None:
-    agent = WaitingAgent(run_id_event)
-    _, socket = await open_socket(serve, agent, on_busy="enqueue")
-    await send(socket, ask(), ask("t2", "r2"), ask("t2", "r2"), ask("t3", "r2"))
-    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    agent, _, socket = await begin_run(serve, on_busy="enqueue")
+    await send(socket, ask("t2", "r2"), ask("t2", "r2"), ask("t3", "r2"))
     agent.may_end.set()
     frames = await receive(socket, 7)
     assert frame_names(frames) == ["RUN_FINISHED r1", *whole("r2"), *whole("r2")]
@@ -91,10 +80,7 @@ async def test_a_retry_of_a_run_that_waits_brings_it_once(serve: Serve) -> None:
 
 
 async def test_a_run_that_streams_is_not_attached_to_on_the_same_connection(serve: Serve) -> None:
-    agent = WaitingAgent(run_id_event)
-    client, socket = await open_socket(serve, agent)
-    await send(socket, ask())
-    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    agent, client, socket = await begin_run(serve)
     await send(socket, {"command": {"type": "attach", "runId": "r1"}})
     assert frame_names(await receive(socket, 1)) == ["error THREAD_BUSY"]
     assert (await client.service.runs.find(caller(), "t1", "r1"))["readers"] == 1
@@ -104,9 +90,7 @@ async def test_a_run_that_streams_is_not_attached_to_on_the_same_connection(serv
 
 @pytest.mark.parametrize("key", [7, "seven", 0, {"a": 1}])
 async def test_answers_carry_the_commands_id(serve: Serve, key: object) -> None:
-    _, socket = await open_socket(serve, WaitingAgent(run_id_event))
-    await send(socket, ask())
-    await receive(socket, 2)
+    _, _, socket = await begin_run(serve)
     await send(
         socket,
         {"type": "ping", "id": key},
@@ -150,12 +134,10 @@ ATTACH = {"id": 1, "command": {"type": "attach"}}
 
 
 async def test_a_cancel_without_ids_ends_the_run_of_this_connection(serve: Serve) -> None:
-    _, client = await serve(WaitingAgent(run_id_event))
-    socket, other = await client.connect(), await client.connect()
+    _, client, socket = await begin_run(serve)
+    other = await client.connect()
     await send(other, ask("t2", "r2"))
     await receive(other, 2)
-    await send(socket, ask())
-    await receive(socket, 2)
     await send(socket, CANCEL)
     frames = sorted(await receive(socket, 2), key=lambda frame: "control" in frame)
     assert frame_names(frames) == ["RUN_FINISHED r1", "result r1"]
@@ -206,10 +188,8 @@ async def test_a_cancel_without_ids_behind_an_answer_ends_the_run_that_continues
 
 
 async def test_of_several_runs_the_one_that_streams_is_cancelled(serve: Serve) -> None:
-    agent = WaitingAgent(run_id_event)
-    _, socket = await open_socket(serve, agent, on_busy="enqueue")
-    await send(socket, ask(), ask("t2", "r2"))
-    await receive(socket, 2)
+    agent, _, socket = await begin_run(serve, on_busy="enqueue")
+    await send(socket, ask("t2", "r2"))
     await send(socket, CANCEL)
     frames = frame_names(await receive(socket, 4))
     assert sorted(frames) == ["CUSTOM r2", "RUN_FINISHED r1", "RUN_STARTED r2", "result r1"]

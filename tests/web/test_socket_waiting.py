@@ -10,7 +10,7 @@ from agui_container.ports.records import Page, ThreadKey, ThreadRecord
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, caller, eventually, forever
 from tests.waiting_agent import WaitingAgent, run_id_event
-from tests.web.sockets import frame_names, open_socket, whole
+from tests.web.sockets import begin_run, frame_names, whole
 from tests.websocket import receive, send
 
 ENQUEUE = {"onBusy": "enqueue"}
@@ -32,12 +32,8 @@ class HeldLists:
 
 
 async def test_a_cancel_waits_for_nothing_that_was_asked_before(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    agent = WaitingAgent(run_id_event)
-    _, client = await serve(agent)
+    agent, client, socket = await begin_run(serve)
     lists = HeldLists(client.service, monkeypatch)
-    socket = await client.connect()
-    await send(socket, ask())
-    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask(run="r2", forwardedProps=ENQUEUE))
     await send(socket, {"id": 2, "command": {"type": "cancel", "runId": "r1"}}, {"type": "ping", "id": 3})
     frames = await receive(socket, 3)
@@ -67,12 +63,8 @@ async def test_a_cancel_waits_for_the_run_that_it_names(serve: Serve, monkeypatc
 async def test_a_frame_that_cannot_be_sent_loses_no_request_from_before_the_client_left(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, last_frame: dict[str, Any] | None
 ) -> None:
-    agent = WaitingAgent(run_id_event)
-    _, client = await serve(agent, on_disconnect="continue")
+    agent, client, socket = await begin_run(serve, on_disconnect="continue")
     lists = HeldLists(client.service, monkeypatch)
-    socket = await client.connect()
-    await send(socket, ask())
-    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask("t2", "r2", forwardedProps=ENQUEUE))
     await asyncio.wait_for(lists.asked.wait(), WAIT)
     if last_frame is not None:
@@ -109,10 +101,7 @@ async def test_answers_that_nobody_can_receive_are_not_made(serve: Serve, monkey
 
 
 async def test_ids_of_a_run_that_is_gone_are_free_though_its_events_still_wait(serve: Serve) -> None:
-    agent = WaitingAgent(run_id_event)
-    client, socket = await open_socket(serve, agent)
-    await send(socket, ask(run="r1", thread="t1"))
-    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    agent, client, socket = await begin_run(serve)
     await send(socket, ask(run="r2", thread="t2", forwardedProps=ENQUEUE))
     await eventually(
         lambda: [len(run.log) for run in client.service.registry.open_queue(ThreadKey("everybody", "t2"))] == [2]

@@ -1,7 +1,7 @@
 """The engine of one process: it starts, finds and reads runs, and ends them at shutdown.
 
 Rule: every transport enters the engine here. Callers see their own runs only, and a retry of the same thread and run
-ids joins that run instead of running it again (two of the promises in docs/architecture.md).
+ids joins that run instead of running it again.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Health of the process for ``/ping``: ready, busy, and the time of the last change.
 
 Rule: the time changes only when the status does. A timestamp that moves on every ping keeps an idle AgentCore session
-alive for hours; one that never moves gets a busy session reaped (docs/architecture.md).
+alive for hours; one that never moves gets a busy session reaped (docs/behind-agentcore.md).
 
 Rule: ``LoopMonitor`` does not wake an idle process. Its measurement ends at once, because the platform may freeze an
 idle process. Time for which SIGSTOP stops a busy one is no delay of its code.

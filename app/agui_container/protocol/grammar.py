@@ -8,7 +8,7 @@
 ``KINDS``    the entries of all tables for one event class, cached.
 
 Source: AG-UI spec 1.1, events/lifecycle, basic/patterns/streaming and events/subagents. Rule numbers V1 to V29 count
-the checks of ``verifyEvents`` in ``@ag-ui/client`` 1.0.0; docs/architecture.md lists them.
+the checks of ``verifyEvents`` in ``@ag-ui/client`` 1.0.0.
 """
 
 from collections.abc import Callable, Hashable

@@ -2,8 +2,7 @@
 
 Rule: readers see a legal run, whatever the agent does. Ending is synchronous: the agent's end, a cancel, the timeout
 and a drain write the closing events and the terminal event at once, and the agent is unwound afterwards. So no event
-can follow the end, and no agent can delay it. Source: AG-UI spec 1.1, events/lifecycle; the first of the promises in
-docs/architecture.md.
+can follow the end, and no agent can delay it. Source: AG-UI spec 1.1, events/lifecycle.
 """
 
 import asyncio

@@ -278,7 +278,7 @@ def uvicorn_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         proxy_headers=False,  # a client could write any address into X-Forwarded-For
         http=choose_http(),
         ws="websockets-sansio",
-        ws_per_message_deflate=False,  # 10 KB can inflate to 10 MB (docs/benchmarks.md)
+        ws_per_message_deflate=False,  # 10 KB can inflate to 10 MB
         ws_ping_timeout=WS_PING_SECONDS,
         ws_max_size=2 * settings.max_body_bytes,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,

@@ -3,7 +3,7 @@
 Rule: the platform may freeze or stop an idle process, and spans that wait for the next batch would be lost. Therefore
 they are exported before the process reports that it is idle. No client waits for the export.
 
-Source: the entry on frozen microVMs in docs/architecture.md.
+Source: docs/observability.md.
 """
 
 import asyncio

@@ -2,7 +2,7 @@
 
 Rule: every request and WebSocket passes this middleware first. Identity comes from headers, never from a body.
 
-Source: AgentCore's headers, and its bearer token in ``Sec-WebSocket-Protocol`` (docs/architecture.md).
+Source: AgentCore's headers, and its bearer token in ``Sec-WebSocket-Protocol`` (docs/websocket.md).
 """
 
 import base64

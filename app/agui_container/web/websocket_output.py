@@ -10,7 +10,7 @@ connection on which more than 250 arrive in one, and a network may bunch them. A
 burst is free up to ``BURST`` frames, and then frames leave at ``RATE`` per second. No frame that can be smaller
 exceeds 32 KB. Deltas that wait are merged.
 
-Source: AgentCore's limits, ``bedrock-agentcore-limits`` (docs/architecture.md).
+Source: AgentCore's limits, ``bedrock-agentcore-limits`` (docs/behind-agentcore.md).
 """
 
 import asyncio

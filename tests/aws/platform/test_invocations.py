@@ -70,6 +70,14 @@ def test_restricted_headers_cannot_be_allowed(name: str) -> None:
         check_allowlist([name])
 
 
+async def test_the_body_of_a_request_that_offers_http2_arrives(attach: AttachPlatform) -> None:
+    container = ScriptedContainer()
+    site = await attach(container)
+    offer = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2_settings": "AAMAAABkAAQAoAAAAAIAAAAA"}
+    answered = await site.invoke(b'{"a": 1}', **offer)
+    assert (answered.status_code, container.bodies) == (200, [b'{"a": 1}'])
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\x00", b"x" * 1_000_000])
 async def test_a_body_arrives_as_it_was_sent(attach: AttachPlatform, body: bytes) -> None:
     container = ScriptedContainer()

@@ -13,7 +13,7 @@ from agui_client.caller import Caller
 from tests.aws.platform.doubles import ARN as LOCAL_ARN
 from tests.cli.deployed import signed_runtime
 from tests.cli.deployed import signer as signer_of
-from tests.clients.python.relay import relay_to
+from tests.relay import relay_to
 from tests.secret_search import planted
 from tests.server.sockets.process import ROOT, ServerProcess
 

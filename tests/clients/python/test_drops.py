@@ -7,7 +7,7 @@ from ag_ui.core import BaseEvent, TextMessageContentEvent
 
 from agui_client import ConnectionLostError, Outcome, Reconnect, Retry, Session
 from tests.clients.python.conftest import TRANSPORTS
-from tests.clients.python.relay import EventRelay, relay_to
+from tests.relay import EventRelay, relay_to
 from tests.server.sockets.process import ServerProcess
 
 pytestmark = [pytest.mark.wire, pytest.mark.processes]

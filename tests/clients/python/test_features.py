@@ -23,7 +23,7 @@ from agui_client import (
     new_session_id,
 )
 from tests.clients.python.conftest import TRANSPORTS, url_of
-from tests.clients.python.relay import relay_to
+from tests.relay import relay_to
 from tests.server.sockets.process import ServerProcess
 
 pytestmark = [pytest.mark.wire, pytest.mark.processes]
@@ -149,7 +149,7 @@ async def test_state_goes_both_ways(stateful: ServerProcess, transport: str) -> 
 
 @pytest.fixture(scope="module")
 def asking() -> Iterator[ServerProcess]:
-    with ServerProcess(AGUI_AGENT="tests.clients.python.asking_agent:agent") as running:
+    with ServerProcess(AGUI_AGENT="tests.web.console.scripted:agent") as running:
         yield running
 
 
@@ -157,23 +157,23 @@ def asking() -> Iterator[ServerProcess]:
 async def test_an_interrupt_is_answered_by_its_schema(asking: ServerProcess, transport: str) -> None:
     asked: list[Interrupt] = []
 
-    class Color(BaseModel):
-        name: str
+    class Order(BaseModel):
+        city: str
 
-    async def answer(interrupt: Interrupt) -> Color:
+    async def answer(interrupt: Interrupt) -> Order:
         asked.append(interrupt)
-        return Color(name="green")
+        return Order(city="Rome")
 
-    async with Session.start("paint", url=url_of(asking, transport)) as session:
+    async with Session.start("ask", url=url_of(asking, transport)) as session:
         await session.run(on_interrupt=answer, on_approval=lambda _: True)
-        assert session.messages[-1].content == "resolved: {'name': 'green'}"
-        await session.send_text("paint").run()
+        assert session.messages[-1].content == "You answered: {'city': 'Rome'}"
+        await session.send_text("ask").run()
         await session.abandon(session.interrupts[0].id).run()
-        assert session.messages[-1].content == "cancelled: None"
+        assert session.messages[-1].content == "Nothing was sent: cancelled."
         with pytest.raises(ValueError, match="No interrupt"):
             session.answer("unknown", 1)
     (interrupt,) = asked
-    assert (interrupt.response_schema or {})["required"] == ["name"]
+    assert (interrupt.response_schema or {})["required"] == ["city", "speed", "address"]
 
 
 @pytest.fixture(scope="module")

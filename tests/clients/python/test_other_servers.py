@@ -22,8 +22,8 @@ from agui_client import (
     client_tool,
 )
 from tests.agents.frameworks.table import python_of
-from tests.clients.python.relay import EventRelay, relay_to
 from tests.ports import free_port
+from tests.relay import EventRelay, relay_to
 from tests.server.sockets.process import ROOT, program_on
 
 pytestmark = [pytest.mark.wire, pytest.mark.packages]

@@ -16,11 +16,11 @@ from msgspec import Struct
 from agui_container.aws.deploy.environment import MEMORY_STORE
 from agui_container.aws.deploy.options import DeployOptions
 from agui_container.aws.deploy.policies import (
-    AwsPlace,
     Policy,
     build_policy,
     build_trust,
     read_policy,
+    repository_arn,
     runtime_policy,
     runtime_trust,
 )
@@ -34,7 +34,6 @@ DEFAULT_ENDPOINT = "DEFAULT"
 OWNER_TAG = "agui-deploy"
 """Tag of the stack and of the repository. Its value is the name of the deployment."""
 
-THERE = AwsPlace("${AWS::Partition}", "${AWS::Region}", "${AWS::AccountId}")
 NEWEST_VERSION = {"Fn::GetAtt": ["Runtime", "AgentRuntimeVersion"]}
 ENDPOINT_TYPE = "AWS::BedrockAgentCore::RuntimeEndpoint"
 IMAGE_PARAMETER = {"ImageUri": {"Type": "String", "Description": "URI of the image in ECR (agui deploy --push)."}}
@@ -122,14 +121,13 @@ class Deployment(Struct, frozen=True):
 
     def _runtime_role(self) -> Template:
         # A ${…} in the policy of the user is a variable of IAM, so it stays.
-        options, place, repository = self.options, THERE, self.slug
-        if found := IMAGE.match(options.image):
-            place, repository = AwsPlace(THERE.partition, found["region"], found["account"]), found["repository"]
-        repository = place.arn("ecr", f"repository/{repository}")
-        policies = {"runtime": _substituted(runtime_policy(THERE, repository, self.settings, options))}
+        options = self.options
+        found = IMAGE.match(options.image)
+        repository = repository_arn(**found.groupdict()) if found else repository_arn(self.slug)
+        policies = {"runtime": _substituted(runtime_policy(repository, self.settings, options))}
         if options.policy:
             policies["own"] = read_policy(options.policy)
-        return _role(runtime_trust(THERE), policies)
+        return _role(runtime_trust(), policies)
 
     def _runtime(self, image: object) -> dict[str, object]:
         options = self.options
@@ -173,8 +171,7 @@ class Deployment(Struct, frozen=True):
         return {"DiscoveryUrl": settings.auth_discovery_url} | {name: rule for name, rule in rules.items() if rule}
 
     def _build_resources(self) -> dict[str, Template]:
-        repository = THERE.arn("ecr", f"repository/{self.slug}")
-        policies = {"build": _substituted(build_policy(THERE, repository, self.project, "${Bucket}"))}
+        policies = {"build": _substituted(build_policy(repository_arn(self.slug), self.project))}
         blocked = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
         environment = {
             "Type": "ARM_CONTAINER",
@@ -193,7 +190,7 @@ class Deployment(Struct, frozen=True):
         closed = {"PublicAccessBlockConfiguration": dict.fromkeys(blocked, True)}
         return {
             "Bucket": {"Type": "AWS::S3::Bucket", "Properties": closed},
-            "BuildRole": _role(build_trust(THERE, self.project), policies),
+            "BuildRole": _role(build_trust(self.project), policies),
             "Project": {"Type": "AWS::CodeBuild::Project", "Properties": properties},
         }
 

@@ -1,8 +1,9 @@
 """Expansion of an agent's items (chunks, strings, long deltas) into START, CONTENT and END events.
 
 Rule: the output has no ``*_CHUNK`` event, and no delta is longer than ``MAX_DELTA`` characters. Every text or argument
-event therefore fits into a WebSocket frame of AgentCore (docs/architecture.md). The open streams are those of accepted
-events only: ``rollback`` undoes an expansion. ``_streams`` is replaced and never mutated, so that this is possible.
+event therefore fits into a WebSocket frame of AgentCore (docs/behind-agentcore.md). The open streams are those of
+accepted events only: ``rollback`` undoes an expansion. ``_streams`` is replaced and never mutated, which makes this
+possible.
 
 There is at most one open chunk stream per owner, that is per ``subagentRunId``. Another stream or any explicit event of
 the same owner ends it. RUN_* and MESSAGES_SNAPSHOT end all streams. A chunk without an id continues the only stream

@@ -14,7 +14,7 @@ from agui_container.replicas import remote_run
 from agui_container.replicas.leases import RETENTION_SECONDS
 from tests.engine.doubles import asking, caller, envelopes, eventually, raises_code, wait_for_event
 from tests.engine.replicas import Replicas, hello, hold_calls, leases_of, renew_until, types
-from tests.engine.test_recorder import RUN, open_service, talker, wait_until_stored
+from tests.run.test_recorder import RUN, open_service, talker, wait_until_stored
 
 
 async def open_run() -> tuple[Replicas, Engine, Engine]:

@@ -23,7 +23,7 @@ from agui_container.replicas.leases import RENEW_SECONDS
 from agui_container.run.cluster import LEASE_SECONDS
 from tests.engine.doubles import START, WAIT, FakeClock, asking, caller, envelopes, eventually, wait_for_event
 from tests.engine.replicas import Replicas, hello, hold_calls, leases_of, renew_until
-from tests.engine.test_recorder import RUN, beat, wait_until_stored
+from tests.run.test_recorder import RUN, beat, wait_until_stored
 from tests.stores.doubles import claim_run, get_delta, get_run
 
 

@@ -1,7 +1,8 @@
-"""A TCP relay between the client and its servers, which counts the events that pass, and cuts connections."""
+"""A TCP relay between a client and its servers, which counts the events that pass, and cuts and stalls connections."""
 
 import asyncio
 import re
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import cycle
@@ -21,6 +22,7 @@ class EventRelay:
         cuts: events of the next connections after which those are cut, in order. Other connections are not cut.
         within: bytes of the next event that still pass before a cut.
         refuses: count of the next connections that are closed at once.
+        flows: cleared by a test to hold back all data.
     """
 
     listen: Callable[[], Awaitable[None]]
@@ -30,6 +32,8 @@ class EventRelay:
         self.within = 0
         self.connections = 0
         self.refuses = 0
+        self.flows = asyncio.Event()
+        self.flows.set()
         self.heads: list[str] = []
         self.port = 0
         self._targets = cycle(ports)
@@ -47,6 +51,14 @@ class EventRelay:
     def cut_all(self) -> None:
         for writer in self._writers:
             writer.transport.abort()
+
+    async def cut(self) -> None:
+        """Close all connections, and refuse new ones until ``restore``."""
+        self.refuses = sys.maxsize
+        self.cut_all()
+
+    async def restore(self) -> None:
+        self.refuses = 0
 
     async def aclose(self) -> None:
         while self._tasks:
@@ -71,8 +83,8 @@ class EventRelay:
             return
         self._writers |= {writer, there_writer}
         meter = Meter(self)
-        upward = asyncio.create_task(pass_on(reader, there_writer, meter.asked))
-        downward = asyncio.create_task(pass_on(there_reader, writer, meter.answered))
+        upward = asyncio.create_task(self._pass(reader, there_writer, meter.asked))
+        downward = asyncio.create_task(self._pass(there_reader, writer, meter.answered))
         try:
             await asyncio.wait({upward, downward}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -82,6 +94,18 @@ class EventRelay:
                 each.transport.abort()
             self._writers -= {writer, there_writer}
             await asyncio.gather(upward, downward, return_exceptions=True)
+
+    async def _pass(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, passing: Callable[[bytes], tuple[bytes, bool]]
+    ) -> None:
+        with suppress(OSError):
+            while data := await reader.read(CHUNK):
+                await self.flows.wait()
+                passed, is_last = passing(data)
+                writer.write(passed)
+                await writer.drain()
+                if is_last:
+                    return
 
 
 class Meter:
@@ -107,18 +131,6 @@ class Meter:
         if self._cut is None or len(begins) <= self._cut:
             return data, False
         return self._seen[before : max(before, begins[self._cut] + self._relay.within)], True
-
-
-async def pass_on(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, passing: Callable[[bytes], tuple[bytes, bool]]
-) -> None:
-    with suppress(OSError):
-        while data := await reader.read(CHUNK):
-            passed, is_last = passing(data)
-            writer.write(passed)
-            await writer.drain()
-            if is_last:
-                return
 
 
 @asynccontextmanager

@@ -71,10 +71,6 @@ async def test_a_tight_agent_lets_others_run() -> None:
     assert len(seen) > 2_000 // BURST
 
 
-async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
-    yield "hi"
-
-
 async def run_to_end(service: Engine, run: str, thread: str = "t1", owner: str = "everybody") -> None:
     """Execute a run to its end, after its reader has disconnected."""
     reader = await service.admit(asking(thread, run), caller(owner))
@@ -83,7 +79,7 @@ async def run_to_end(service: Engine, run: str, thread: str = "t1", owner: str =
 
 
 async def test_a_run_is_stored_before_its_readers_see_its_end_if_the_store_does_no_io() -> None:
-    service = make_service(brief)
+    service = make_service(agent_of("hi"))
     await run_to_end(service, "r1")
     record = await service.cluster.store.run(RunKey("everybody", "t1", "r1"))
     kept = await service.cluster.store.thread(RunKey("everybody", "t1", "r1").thread)
@@ -108,7 +104,7 @@ async def test_background_work_that_fails_is_logged_and_over(caplog: pytest.LogC
 
 
 async def test_reading_out_waits_for_the_last_reader() -> None:
-    service = make_service(brief)
+    service = make_service(agent_of("hi"))
     await run_to_end(service, "r0")  # all have left once, and others come
     readers = [await service.admit(asking(), caller()) for _ in range(2)]
     await service.drain(1)

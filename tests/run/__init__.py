@@ -1,0 +1,1 @@
+"""Tests of app/agui_container/run."""
