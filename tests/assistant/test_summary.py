@@ -1,7 +1,6 @@
 """Messages that do not fit are summarised once, by the model, and stay messages of the conversation."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from ag_ui import core as ag
@@ -158,7 +157,7 @@ async def test_a_summary_is_of_its_owner_and_thread_alone() -> None:
     for other in (
         ctx,
         structs.replace(ctx, thread_id="other"),
-        structs.replace(ctx, caller=replace(ctx.caller, owner="other")),
+        structs.replace(ctx, caller=structs.replace(ctx.caller, owner="other")),
     ):
         await open_window(double, budget, thread(20), other).fit()
     assert len(double.prompts) == 3

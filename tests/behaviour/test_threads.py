@@ -11,7 +11,7 @@ from ag_ui.core import RunAgentInput, StateSnapshotEvent, TextMessageChunkEvent,
 from agui_container.ports import Item
 from agui_container.ports.records import ThreadStatus
 from agui_container.ports.store import Store
-from tests.behaviour.client import Client, Refused
+from tests.behaviour.client import Client, Refused, begin_run
 from tests.conftest import Connect
 from tests.engine.conversations import ANSWER, QUESTION, TALK, store_active_run, store_conversation
 from tests.engine.doubles import START, WAIT, Json, agent_of, ask, caller
@@ -227,6 +227,19 @@ async def test_a_run_leaves_a_thread(connect: Connect) -> None:
 
 
 @pytest.mark.durable
+async def test_a_thread_has_its_title_while_its_first_run_is_open(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[str]:
+        yield "I wait."
+        await asyncio.Event().wait()
+
+    client = await connect(agent)
+    run = await begin_run(client, text="Good  morning")
+    (listed,) = (await send_command(client, "list"))["threads"]
+    assert (listed["title"], listed["activeRunId"]) == ("Good morning", "r1")
+    await run.leave()
+
+
+@pytest.mark.durable
 async def test_feedback_on_a_message_is_deleted_with_it(connect: Connect) -> None:
     client = await connect(agent_of("Hello."))
     question, answer = (await run_and_wait(client, ask()))["messages"]
@@ -318,14 +331,3 @@ async def test_only_what_an_assistant_said_is_rated(connect: Connect) -> None:
         )
     refused = await refusal(client, "feedback", threadId="t1", messageId="m9", sentiment="positive")
     assert refused.code == "THREAD_NOT_FOUND"
-
-
-async def test_categories_fit_and_other_is_explained(connect: Connect) -> None:
-    client = await connect(silent)
-    await store_conversation(store_of(client))
-    where = {"threadId": "t1", "messageId": "m4"}
-    unfit = await refusal(client, "feedback", **where, sentiment="positive", categories=["slow"])
-    assert unfit.message.startswith("command.categories: 'slow' does not fit the sentiment")
-    silent_other = await refusal(client, "feedback", **where, sentiment="positive", categories=["other"])
-    assert silent_other.message == "command.notes: are required with the category 'other'"
-    assert (await send_command(client, "get", threadId="t1"))["feedback"] == []

@@ -20,7 +20,7 @@ from tests.web.exchange import AsgiExchange
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = str(Path(agui_container.__file__).parent)
-MAX_CALLS = 434
+MAX_CALLS = 426
 """Calls of this project's functions for a run of one delta, from the request to the end of its response."""
 
 DELTAS = 200

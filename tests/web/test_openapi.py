@@ -39,12 +39,13 @@ def operations(document: Json) -> Iterator[tuple[str, str, Json]]:
 CONTRACT = {("POST", "/invocations"), ("GET", "/ws"), ("GET", "/ping")}
 
 
-def test_the_contract_and_the_routes_of_runs_and_threads_are_in_it(document: Json) -> None:
+def test_the_contract_and_the_routes_of_runs_threads_and_files_are_in_it(document: Json) -> None:
     described = {(method, path) for method, path, _ in operations(document)}
     assert described > CONTRACT
     for method, path in CONTRACT - {("GET", "/ping")}:
         assert (method, f"/agents/{{agent}}{path}") in described
     assert described >= {(method, path) for path, method, _ in THREAD_ROUTES}
+    assert described >= {("POST", "/files"), ("GET", "/files/{fileId}"), ("DELETE", "/files/{fileId}")}
     assert described >= {("GET", "/runs"), ("GET", "/runs/{runId}/events"), ("POST", "/runs/{runId}/cancel")}
 
 
@@ -57,10 +58,10 @@ def check(document: Json, method: str, path: str, answer: httpx.Response) -> Non
         Draft202012Validator(schema).validate(answer.json())
 
 
-async def test_threads_and_runs_are_what_their_schemas_say(document: Json) -> None:
+async def test_threads_runs_and_files_are_what_their_schemas_say(document: Json) -> None:
     rules = '[{"tool_pattern": "calculate", "policy": "ask", "reason": "costly"}]'
     app = build_app(Settings.model_validate({"tool_policy": rules}))
-    async with http_client_of(app) as client:
+    async with app.router.lifespan_context(app), http_client_of(app) as client:
 
         async def says(method: str, path: str, template: str, body: object = None) -> Json:
             content = None if body is None else json.dumps(body).encode()
@@ -94,6 +95,8 @@ async def test_threads_and_runs_are_what_their_schemas_say(document: Json) -> No
         assert fork["forkedFrom"]
         assert (await says("GET", "/threads?limit=1", "/threads"))["next"]
         await says("DELETE", "/threads/t1", "/threads/{threadId}")
+        file_id = (await says("POST", "/files", "/files", {"any": "bytes"}))["id"]
+        await says("DELETE", f"/files/{file_id}", "/files/{fileId}")
 
 
 async def test_the_examples_work(app: FastAPI, document: Json) -> None:

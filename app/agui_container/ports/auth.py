@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from msgspec import Struct
+
 EVERYBODY = "everybody"
 """Owner of the threads and runs of callers without a token and a session."""
 
@@ -32,8 +34,7 @@ class Principal:
         return f"principal:{self.issuer} {self.subject}"
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """Identity of a caller, as the transport determined it. It is never read from a request body.
 
     ``repr`` omits the attributes that may contain tokens or the session id.
@@ -48,17 +49,15 @@ class Caller:
             it. Empty without either.
     """
 
-    owner: str = field(repr=False)
+    owner: str
     request_id: str
-    session_id: str | None = field(default=None, repr=False)
+    session_id: str | None = None
     principal: Principal | None = None
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = {}
     identity: str = ""
 
-    def __post_init__(self) -> None:
-        """Set the identity of an authenticated caller."""
-        if self.principal is not None:
-            object.__setattr__(self, "identity", self.owner)
+    def __repr__(self) -> str:
+        return f"Caller(request_id={self.request_id!r}, principal={self.principal!r}, identity={self.identity!r})"
 
 
 def session_label(session_id: str) -> str:

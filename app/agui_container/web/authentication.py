@@ -9,8 +9,9 @@ Source: RFC 6750; RFC 9728 for the challenge and the metadata of the protected r
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from msgspec.structs import replace
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -75,7 +76,7 @@ class CallerAuthentication:
         if sum(name == "authorization" for name, _ in headers) > 1:
             raise AppError(ErrorCode.UNAUTHORIZED, "The Authorization header may be sent once.")
         principal = await self._authenticator.authenticate(bearer_token(caller))
-        return replace(caller, owner=principal.owner, principal=principal)
+        return replace(caller, owner=principal.owner, principal=principal, identity=principal.owner)
 
     def check_expiry(self, caller: Caller) -> None:
         if self._authenticator is not None and caller.principal is not None:

@@ -1,9 +1,13 @@
 """``agui deploy`` from an empty account to a runtime, and on: changes, failures and the end."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agui_container.aws.deploy import image
+from agui_container.aws.deploy.stack import Response
 from agui_container.cli.command_line import main
 from tests.aws.deploy.account import Account, call, runtimes, version_of
 from tests.aws.deploy.docker import FakeDocker
@@ -230,3 +234,32 @@ def test_a_change_without_an_end_is_named_and_given_up(
     shown = capsys.readouterr().err
     assert "make stack agui-weather\n" in shown
     assert "cannot make stack agui-weather: CREATE_IN_PROGRESS: is not finished after half an hour" in shown
+
+
+def test_a_build_without_an_end_is_named_and_given_up(
+    project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = account.answer
+
+    def still_building(client: Any, operation: str, parameters: Mapping[str, Any]) -> Response:  # noqa: ANN401 - of boto3
+        response = answer(client, operation, parameters)
+        for build in response.get("builds", ()):
+            build["buildStatus"] = "IN_PROGRESS"
+        return response
+
+    monkeypatch.setattr(account, "answer", still_building)
+    monkeypatch.setitem(image.END_OF_BUILD, "maxAttempts", 2)
+    assert run() == 2
+    shown = capsys.readouterr().err
+    assert "build and push 123456789012.dkr.ecr.eu-central-1.amazonaws.com/agui-weather:" in shown
+    assert "the build is not finished after half an hour" in shown
+
+
+def test_a_stack_without_its_bucket_is_an_error_that_names_it(
+    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run() == 0
+    del account.stacks.stacks["agui-weather"]["Physical"]["Bucket"]
+    (project / "agent.py").write_text("tools = []\n")
+    assert run() == 2
+    assert "stack agui-weather has no bucket for the source" in capsys.readouterr().err

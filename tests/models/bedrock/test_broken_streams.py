@@ -9,7 +9,7 @@ from agui_container.models.bedrock import BedrockModel
 from agui_container.ports import Delta, StopDelta, TextDelta
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.models.bedrock.doubles import END, METADATA, START, BedrockModels, prompt, text
-from tests.models.bedrock.server import BedrockResponse, BedrockServer
+from tests.models.bedrock.server import BedrockServer, answers
 
 pytestmark = pytest.mark.wire
 
@@ -30,9 +30,8 @@ async def said_by(model: BedrockModel) -> tuple[list[Delta], ErrorCode | None]:
 async def test_a_cut_anywhere_is_an_error_or_an_answer(
     wire: BedrockServer, bedrock: BedrockModels, caplog: pytest.LogCaptureFixture
 ) -> None:
-    whole = BedrockResponse(EVENTS)
-    cuts = range(0, len(whole.head + whole.body + whole.tail), 3)
-    wire.will(*(BedrockResponse(EVENTS, cut=cut) for cut in cuts))
+    cuts = range(0, len(b"".join(answers(*EVENTS).writes())), 3)
+    wire.will(*(answers(*EVENTS, cut=cut) for cut in cuts))
     model = bedrock(max_attempts=1)
 
     turns = asyncio.Semaphore(TOGETHER)

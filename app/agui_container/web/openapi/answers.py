@@ -124,3 +124,19 @@ class ThreadContents(Thread):
 class Deleted(Answer):
     thread_id: str
     deleted: Literal[True]
+
+
+class StoredFile(Answer):
+    """A file. Over a socket ``id`` is that of the request, so ``fileId`` has the id, too."""
+
+    id: str
+    file_id: str
+    name: str
+    mime_type: str
+    bytes: int
+
+
+class DeletedFile(Answer):
+    id: str
+    file_id: str
+    deleted: Literal[True]

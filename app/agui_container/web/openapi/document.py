@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 from ag_ui.core import AgentCapabilities, Event, RunAgentInput
 from fastapi import Body, FastAPI, Header, Path, Query
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import PlainTextResponse
+from fastapi.responses import PlainTextResponse, Response
 from fastapi.routing import APIRoute
 from fastapi.sse import EventSourceResponse
 from pydantic import BaseModel
@@ -63,6 +63,7 @@ LastEvent = Annotated[str, Header(alias="Last-Event-ID", description="Number of 
 RunThread = Annotated[str, Query(description="Tells equal run ids of several threads apart.")]
 Input = Annotated[RunAgentInput | CommandBody, Body(openapi_examples=EXAMPLES)]
 Cursor = Annotated[Literal["", "1"], Query(description="Numbers every event in `metadata.seq`.")]
+FileName = Annotated[str, Query(description="Name of a file that is sent as it is.")]
 After = Annotated[int, Query(ge=0, description="Number of the last event that the client has.")]
 
 ANSWERS: Mapping[str, type[BaseModel]] = {
@@ -85,11 +86,18 @@ REFUSAL = {
     "content": {EVENT_STREAM: {"schema": {"type": "string", "contentMediaType": "application/json"}}},
 }
 
+BYTES = {"schema": {"type": "string", "format": "binary"}}
+ANY = {"*/*": BYTES}
+FORM = {"multipart/form-data": {"schema": {"type": "object", "properties": {"file": BYTES["schema"]}}}}
+
+TAGS = {"threads": "Threads", "files": "Files"}
+"""Tags by the first part of a path. All others are of runs."""
+
 
 def make_document(app: FastAPI) -> Document:
     """Return the document of an application, with the routes that a program has added by FastAPI's decorators."""
     served = {getattr(route, "path", "") for route in app.routes}
-    own = [route for route in (*_run_routes(), *_thread_routes()) if route.path in served]
+    own = [route for route in (*_run_routes(), *_thread_routes(), *_file_routes()) if route.path in served]
     routes: list[BaseRoute] = [*own, *app.routes]
     return get_openapi(title=app.title, version=app.version, description=DESCRIPTION, routes=routes)
 
@@ -118,7 +126,7 @@ def _route(path: str, method: str, summary: str, *parameters: Parameter, returns
         methods=[method],
         summary=summary,
         description=options.pop("description", None) or " ",
-        tags=["Threads" if path.startswith("/threads") else "Runs"],
+        tags=[TAGS.get(path.split("/")[1], "Runs")],
         operation_id="_".join((method.lower(), *re.findall(r"\w+", path))),
         **options,
     )
@@ -157,6 +165,15 @@ def _thread_routes() -> Iterable[APIRoute]:
     yield _thread_route(
         f"{THREAD}/transcript", "GET", commands.ThreadsTranscript, str, response_class=PlainTextResponse
     )
+
+
+def _file_routes() -> Iterable[APIRoute]:
+    name = _parameter("name", FileName, "")
+    sent = {"requestBody": {"required": True, "content": {**ANY, **FORM}}}
+    yield _route("/files", "POST", "Store a file", name, returns=answers.StoredFile, openapi_extra=sent)
+    read = {"200": {"description": "The bytes, with the type of the file.", "content": ANY}}
+    yield _route("/files/{fileId}", "GET", "Read a file", returns=None, response_class=Response, responses=read)
+    yield _route("/files/{fileId}", "DELETE", "Delete a file", returns=answers.DeletedFile)
 
 
 def _thread_route(path: str, method: str, command: type[BaseModel], returns: object, **options: Any) -> APIRoute:  # noqa: ANN401 - as APIRoute has them
