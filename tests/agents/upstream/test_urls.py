@@ -47,10 +47,14 @@ async def test_a_redirect_within_the_origin_keeps_the_headers_and_another_origin
     assert ["x-tenant" in headers for headers in server.headers] == [True, False]
 
 
-async def test_raw_events_are_kept_if_the_settings_say_so() -> None:
-    async with listening(Server(playing({"type": "RAW", "event": {"from": "model"}})).app) as url:
-        events = await ask(f"{url}/agent", upstream_raw=True)
-    assert [event["type"] for event in events] == ["RUN_STARTED", "RAW", "RUN_FINISHED"]
+@pytest.mark.parametrize("is_kept", [True, False])
+async def test_raw_events_are_kept_if_the_settings_say_so(*, is_kept: bool) -> None:
+    raw: dict[str, object] = {"from": "model"}
+    items = [{"type": "RAW", "event": raw}, {"type": "CUSTOM", "name": "n", "value": 1, "rawEvent": raw}]
+    async with listening(Server(playing(*items)).app) as url:
+        _, *events, _ = await ask(f"{url}/agent", upstream_raw=is_kept)
+    assert [event["type"] for event in events] == (["RAW", "CUSTOM"] if is_kept else ["CUSTOM"])
+    assert events[-1].get("rawEvent") == (raw if is_kept else None)
 
 
 async def test_a_cancel_closes_the_connection_to_the_server() -> None:
