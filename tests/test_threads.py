@@ -120,25 +120,6 @@ async def test_stopping_does_not_wait_for_a_blocked_thread_and_the_thread_counts
     assert await take_all(start_stream(lambda: iter([0]), daemons)) == [0]
 
 
-async def test_a_thread_that_cleans_up_without_a_reader_counts_until_it_is_done() -> None:
-    going = threading.Event()
-
-    def work(stream: ThreadStream[int]) -> None:
-        stream.feed([1])
-        stream.end()
-        going.wait(WAIT)
-        raise SystemExit
-
-    daemons = DaemonThreadPool(1)
-    stream = daemons.stream(NAME, work)
-    assert await take_all(stream) == [1]
-    with pytest.raises(ThreadPoolBusy):
-        start_stream(lambda: iter([0]), daemons)
-    going.set()
-    await wait_until_threads_end()
-    assert await take_all(start_stream(lambda: iter([0]), daemons)) == [0]
-
-
 BLOCKED = """
 import asyncio, threading
 from agui_container.threads import DaemonThreadPool

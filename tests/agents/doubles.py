@@ -1,5 +1,6 @@
 """Stand-ins for models and tools: a model that follows a script, and tools made of functions."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -7,7 +8,7 @@ from ag_ui.core import BaseEvent, RunFinishedEvent, ToolCallResultEvent
 from ag_ui.core import Tool as ToolSpec
 
 from agui_container.assistant.assistant import Assistant
-from agui_container.ports import Delta, Prompt, RunContext, TextDelta, ToolCallDelta
+from agui_container.ports import Delta, Prompt, RunContext, TextDelta, Tool, ToolCallDelta, ToolError
 from tests.contexts import client_tool, collect_items, expanded, of_type, run_context, run_input
 
 DONE = [TextDelta("Done.")]
@@ -82,3 +83,23 @@ async def items(assistant: Assistant, *said: str, client: tuple[str, ...] = ()) 
 async def results(*turns: Sequence[Delta | Exception], tools: tuple[ScriptedTool, ...] = ()) -> list[object]:
     yielded = await items(Assistant(ScriptedModel(turns), tools))
     return [event.content for event in of_type(yielded, ToolCallResultEvent)]
+
+
+@dataclass
+class ToolBox:
+    """A source of tools; None means that the source is unavailable. While it is ``stuck``, it does not answer."""
+
+    found: Sequence[Tool] | None
+    name: str = "box"
+    stuck: bool = False
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def tools(self, ctx: RunContext) -> Sequence[Tool]:
+        if self.stuck:
+            self.asked.set()
+            await asyncio.Event().wait()
+        if self.found is None:
+            raise ToolError("the box is closed")
+        return self.found
+
+    async def aclose(self) -> None: ...

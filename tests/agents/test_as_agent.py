@@ -58,9 +58,6 @@ def plain_with_ctx(input: RunAgentInput, ctx: RunContext) -> Iterator[Item]:
     yield f"{input.run_id} {ctx.run_id}"
 
 
-# --- functions ------------------------------------------------------------------------------------------------------
-
-
 class AsyncGenerator:
     async def run(self, input: RunAgentInput) -> AsyncIterator[Item]:
         yield input.run_id
@@ -148,9 +145,6 @@ async def test_a_run_that_gives_something_else_fails(given: object) -> None:
         await items(ReturningAgent(given))
 
 
-# --- refusals -------------------------------------------------------------------------------------------------------
-
-
 async def coroutine(_: RunAgentInput) -> None:
     raise NotImplementedError
 
@@ -202,8 +196,6 @@ class NoInput:
 def test_objects_that_are_not_agents_are_refused_with_a_reason(source: object, why: str) -> None:
     assert refusal_reason(source) == why
 
-
-# --- capabilities ---------------------------------------------------------------------------------------------------
 
 DESCRIBED = AgentCapabilities(reasoning=ReasoningCapabilities(supported=True))
 

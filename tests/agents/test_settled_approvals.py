@@ -12,29 +12,8 @@ from ag_ui.core import Tool as ToolSpec
 from agui_container.agents.gate.toolbox import DECLINED, NOT_SENDABLE
 from agui_container.ports import Permission, PolicyDecision, RunContext, Tool, ToolCallDelta, ToolContent, ToolError
 from tests.agents.approval_helpers import ApprovalFixture, answer, ask_for_payments, interrupts, results, text_of
-from tests.agents.doubles import DONE, ScriptedModel
+from tests.agents.doubles import DONE, ScriptedModel, ToolBox
 from tests.engine.doubles import wait_for_event
-
-
-@dataclass
-class ToolBox:
-    """A source of tools; None means that the source is unavailable. While it is ``stuck``, it does not answer."""
-
-    found: Sequence[Tool] | None
-    name: str = "box"
-    stuck: bool = False
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def tools(self, ctx: RunContext) -> Sequence[Tool]:
-        if self.stuck:
-            self.asked.set()
-            await asyncio.Event().wait()
-        if self.found is None:
-            raise ToolError("the box is closed")
-        return self.found
-
-    async def aclose(self) -> None:
-        raise NotImplementedError
 
 
 @dataclass
@@ -67,15 +46,6 @@ async def test_an_answer_that_contradicts_what_was_decided_changes_nothing(
     items = await fixture.start(resume=[ResumeEntry(interrupt_id=interrupt.id, status=status, payload=payload)])
     assert (fixture.paid, results(items)) == ([5], ["paid 5"])
     assert "answer ignored, call already decided" in caplog.text
-
-
-async def test_a_decision_is_remembered_for_as_long_as_an_approval_lives(fixture: ApprovalFixture) -> None:
-    (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}'))
-    fixture.now += 3599
-    await fixture.start(resume=[answer(interrupt, approved=True)])
-    fixture.now += 7199
-    assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == ["paid 5"]
-    assert fixture.paid == [5]
 
 
 @pytest.mark.parametrize(

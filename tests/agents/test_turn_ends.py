@@ -78,9 +78,6 @@ def paying(amount: int) -> list[ParameterSet]:
     ]
 
 
-# --- cut off ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("how", ["cancel", "interrupt"])
 @pytest.mark.parametrize("agent", paying(0))
 async def test_an_approved_call_that_was_cut_off_has_a_result_that_says_so_and_is_not_run_again(
@@ -121,9 +118,6 @@ async def test_an_allowed_call_whose_process_died_reads_as_cut_off_in_the_next_t
     await here.drain(0)
     await run
     await there.drain(0)
-
-
-# --- open questions ---------------------------------------------------------------------------------------------------
 
 
 def choosy(answers: list[object]) -> object:
@@ -190,9 +184,6 @@ async def test_a_new_message_abandons_no_question(serve: Serve, steps: tuple[str
     assert client.outcome == "success"
 
 
-# --- edits ------------------------------------------------------------------------------------------------------------
-
-
 async def edit_and_answer(client: ServedClient, how: str) -> None:
     await client.send(command(["pay 1"], is_gathered=False))
     answers = [entry(interrupt, how) for interrupt in client.waiting]
@@ -223,9 +214,6 @@ async def test_a_history_from_which_a_rejected_call_was_edited_away_is_answered_
         await client.resume([entry(interrupt, how) for interrupt in client.waiting])
     assert (client.outcome, [each for each in EFFECTS if each.startswith("pay")]) == ("success", [])
     assert client.text
-
-
-# --- calls ------------------------------------------------------------------------------------------------------------
 
 
 async def test_a_call_after_the_end_of_the_run_does_not_start(serve: Serve) -> None:
@@ -280,7 +268,9 @@ async def announce_at_once(steps: Sequence[str], input: RunAgentInput, ctx: RunC
 
 
 @pytest.mark.parametrize(
-    ("policy", "amounts"), [(POLICY, (1, 2, 3)), ("[]", (1, 1, 3))], ids=["in runs of their own", "in one run"]
+    ("policy", "amounts"),
+    [(POLICY, (1, 2, 3)), (POLICY, (1, 1, 1)), ("[]", (1, 1, 3))],
+    ids=["in runs of their own", "equal ones in runs of their own", "in one run"],
 )
 async def test_calls_for_which_a_model_uses_one_id_have_an_id_each_in_the_history(
     policy: str, amounts: Sequence[int]

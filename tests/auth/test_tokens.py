@@ -125,9 +125,6 @@ async def test_behind_agentcore_a_refused_invocation_is_a_200_with_the_error(gua
     assert (await guarded.get("/runs")).status_code == 401
 
 
-# --- sockets ----------------------------------------------------------------------------------------------------------
-
-
 def subprotocols(token: str) -> list[str]:
     return [f"base64UrlBearerAuthorization.{segment(token.encode())}", "base64UrlBearerAuthorization"]
 
@@ -174,9 +171,6 @@ async def test_a_run_that_its_socket_leaves_at_the_expiry_is_read_on_with_a_new_
     assert run.json()["status"] == "running"
     async with http_client(guarded.url, authorization(token)) as http:
         await http.post(f"/runs/{asked['runId']}/cancel")
-
-
-# --- the metadata -----------------------------------------------------------------------------------------------------
 
 
 async def test_the_metadata_name_the_issuer_and_the_scopes(guard: Guard, issuer: TestIssuer) -> None:

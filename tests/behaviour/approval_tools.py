@@ -4,7 +4,6 @@ import asyncio
 import json
 import time
 from collections import defaultdict
-from collections.abc import Sequence
 
 from ag_ui.core import ContentPart, TextPart
 
@@ -14,6 +13,7 @@ from agui_container.agents.gate.journal import Journal
 from agui_container.ports import RunContext, Tool
 from agui_container.tools.function_tool import tool
 from agui_container.tools.policy import ToolPolicy
+from tests.agents.doubles import ToolBox
 
 PAID: defaultdict[str, list[int]] = defaultdict(list)
 """Amounts that the tool ``pay`` has paid, by thread."""
@@ -76,23 +76,9 @@ async def draw() -> list[ContentPart]:
 tools = [pay, echo, wipe, stick, order, burst, draw]
 
 
-class Source:
-    """A source of these tools."""
-
-    name = "source"
-
-    def __init__(self, *tools: Tool) -> None:
-        self._tools = tools
-
-    async def tools(self, ctx: RunContext) -> Sequence[Tool]:
-        return self._tools
-
-    async def aclose(self) -> None: ...
-
-
 def with_tools(agent: object, policy: str, *given: Tool) -> AgentWithTools:
     """Return an agent of one's own with these tools, under a policy."""
-    sources, parsed = (Source(*given),), ToolPolicy.parse(policy)
+    sources, parsed = (ToolBox(given),), ToolPolicy.parse(policy)
     return AgentWithTools(
         as_agent(agent, "agent"), sources, parsed, Journal(), is_configured=True, monotonic=time.monotonic
     )

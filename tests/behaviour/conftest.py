@@ -1,6 +1,6 @@
 """The assistant, wired from settings as in production, with the offline model.
 
-Dialogues reach it, or an agent of a test's own, over every protocol.
+Dialogues reach it, or an agent of a test's own, over gRPC.
 """
 
 from collections.abc import AsyncIterator
@@ -17,10 +17,8 @@ from agui_container.models.offline import NAME
 from agui_container.settings import Settings
 from tests.behaviour.approval_tools import PAID, POLICY, TOOLS
 from tests.behaviour.conversations import ClientThread
-from tests.behaviour.dialogues import AguiDialogue, Dialogue
-from tests.behaviour.over_grpc import GRPC_PROTOCOLS, dialogue_over
+from tests.behaviour.over_grpc import GRPC_PROTOCOLS, Dialogue, dialogue_over
 from tests.behaviour.over_sse import OverSse
-from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import port_of, serving
 from tests.conftest import Connect
 from tests.engine.doubles import FakeClock, make_service
@@ -61,9 +59,6 @@ async def thread(connect_model: ConnectModel) -> ClientThread:
     return await connect_model()
 
 
-PROTOCOLS = ["sse", "ws", *GRPC_PROTOCOLS]
-
-
 @dataclass
 class Site:
     """A server that is reached over one protocol."""
@@ -77,7 +72,8 @@ class Site:
     def dialogue(self, thread: str = "t1", **headers: str) -> Dialogue:
         """A client of a thread, on a connection of its own."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
-        made = self._dialogue(thread, given)
+        client = GrpcClient(Channel("127.0.0.1", port_of(self.url)), self.stack, given)
+        made = dialogue_over(self.protocol, client, thread, self.service)
         self.stack.push_async_callback(made.close)
         return made
 
@@ -94,14 +90,6 @@ class Site:
         self.stack.push_async_callback(client.close)
         return client
 
-    def _dialogue(self, thread: str, headers: dict[str, str]) -> Dialogue:
-        if self.protocol in {"sse", "ws"}:
-            made = (OverSse if self.protocol == "sse" else OverWs)(self.service, self.clock, self.url, headers)
-            self.stack.push_async_callback(made.close)
-            return AguiDialogue(made, thread)
-        client = GrpcClient(Channel("127.0.0.1", port_of(self.url)), self.stack, headers)
-        return dialogue_over(self.protocol, client, thread, self.service)
-
 
 class ServeOver(Protocol):
     """Serve an agent, the assistant where there is none, and reach it over the protocol of the parameter."""
@@ -109,9 +97,9 @@ class ServeOver(Protocol):
     async def __call__(self, agent: object = None, /, **settings: Any) -> Site: ...  # noqa: ANN401 - of Settings
 
 
-@pytest.fixture(params=PROTOCOLS)
+@pytest.fixture(params=GRPC_PROTOCOLS)
 async def serve_over(request: pytest.FixtureRequest) -> AsyncIterator[ServeOver]:
-    """One test body over every protocol. A test that only some of them can say names those as parameters."""
+    """One test body over every protocol of gRPC."""
     PAID.clear()
     async with AsyncExitStack() as stack:
 

@@ -1,13 +1,14 @@
-"""Dialogues over gRPC: roz, of both generations, and kontekst. The client is grpclib's, in the test's event loop."""
+"""One thread as a client of gRPC sees it: roz, of both generations, and kontekst. The client is in the test's loop.
+
+A ``Dialogue`` has what these protocols can say alike, so that one test body runs over each.
+"""
 
 import asyncio
 import contextlib
-import json
-from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Generic, TypeVar
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
 
-from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 from grpclib.client import Channel
 from grpclib.exceptions import GRPCError
@@ -15,42 +16,60 @@ from grpclib.exceptions import GRPCError
 from agui_container.engine.engine import Engine
 from agui_container.protocols.gen import agent_pb2 as roz
 from agui_container.protocols.gen import kontekst_pb2 as kontekst
-from tests.behaviour.dialogues import APPROVE, ASKS, CALLS, CANCELLED, ERROR, SUCCESS, Dialogue, PendingCall, Reply
-from tests.engine.doubles import Json
-from tests.protocols.grpc.client import RUN, GrpcCall, GrpcClient, RozSession, Run
+from tests.engine.doubles import eventually
+from tests.protocols.grpc.client import RUN, GrpcCall, GrpcClient
 
-In = TypeVar("In", bound=Message)
-Out = TypeVar("Out", bound=Message)
+SUCCESS, CANCELLED, ERROR = "success", "cancelled", "error"
+GRPC_PROTOCOLS = ("roz-0.2", "roz-1.0", "kontekst")
 
 
-class GrpcDialogue(Dialogue, Generic[Out, In]):
-    def __init__(self, service: Engine | None, thread: str, client: GrpcClient) -> None:
-        super().__init__(service, thread)
-        self._client = client
-        self._call: GrpcCall[Out, In] | None = None
-        self._reply = Reply()
+@dataclass
+class Reply:
+    """The messages of the server since the client's last message. ``code`` is None where the protocol has none."""
+
+    text: str = ""
+    end: str = ""
+    error: str = ""
+    code: str | None = None
+    asked: list[str] = field(default_factory=list)
+    """Ids of the calls that wait for the client's decision. The reply ends with the first."""
+
+    messages: list[object] = field(default_factory=list)
 
     @property
-    def call(self) -> GrpcCall[Out, In]:
+    def received(self) -> str:
+        return "".join(map(str, self.messages))
+
+
+class Dialogue(ABC):
+    """A client of one thread. ``service`` is None where the server is another process."""
+
+    def __init__(self, service: Engine | None, thread: str, client: GrpcClient) -> None:
+        self.service = service
+        self.thread = thread
+        self._client = client
+        self._call: GrpcCall[Any, Any] | None = None
+        self._reply = Reply()
+        self._asked: list[str] = []
+
+    @property
+    def call(self) -> GrpcCall[Any, Any]:
         if self._call is None:
             self._call = self.open()
         return self._call
 
-    @abstractmethod
-    def open(self) -> GrpcCall[Out, In]:
-        """Open the call, which begins with its first message."""
+    async def say(self, said: str) -> Reply:
+        await self.begin(said)
+        return await self.reply()
 
     async def first_text(self) -> None:
-        while not any(self._reply.texts):
+        while not self._reply.text:
             assert await self._read()
 
-    async def reply(self, asks: int = 1) -> Reply:
-        while not self._reply.end and len(self._reply.asked) < asks:
-            if not await self._read():
-                break
+    async def reply(self) -> Reply:
+        while not self._reply.end and not self._reply.asked and await self._read():
+            pass
         reply, self._reply = self._reply, Reply()
-        if not reply.end:
-            reply.end = self.kind_of(reply.asked)
         self._asked = reply.asked
         return reply
 
@@ -68,39 +87,66 @@ class GrpcDialogue(Dialogue, Generic[Out, In]):
         self.take(message, self._reply)
         return True
 
+    async def approve(self) -> Reply:
+        """Approve the call that the last reply asks for. Returns the next reply."""
+        (asked,) = self._asked
+        await self.call.send(**self.approval(asked))
+        return await self.reply()
+
+    async def cancel(self) -> None:
+        await self.call.send(**self.cancellation())
+
+    async def leave(self) -> None:
+        """Disconnect, and wait until the server has noticed."""
+        before = self._readers()
+        await self.close()
+        await eventually(lambda: self._readers() < before)
+
     async def close(self) -> None:
         call, self._call = self._call, None
         if call is not None:
             await call.close()
 
+    def _readers(self) -> int:
+        assert self.service is not None
+        return sum(run.readers.local for run in self.service.registry.by_key.values())
+
     @abstractmethod
-    def take(self, message: In, reply: Reply) -> None:
+    def open(self) -> GrpcCall[Any, Any]:
+        """Open the call, which begins with its first message."""
+
+    @abstractmethod
+    async def begin(self, said: str) -> None:
+        """Send a message."""
+
+    @abstractmethod
+    def take(self, message: Any, reply: Reply) -> None:  # noqa: ANN401 - a message of the protocol
         """Add the content of a message to a reply."""
 
-    def kind_of(self, asked: Sequence[PendingCall]) -> str:
-        """Return the end of a reply that leaves these calls waiting."""
-        return ASKS if asked else ""
+    @abstractmethod
+    def approval(self, call_id: str) -> dict[str, Message]:
+        """Return the fields of the message that approves a call."""
+
+    @abstractmethod
+    def cancellation(self) -> dict[str, Message]:
+        """Return the fields of the message that cancels the active run."""
 
 
-class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
+class RozDialogue(Dialogue):
     """A session of roz, of release 1.0 where it ``reads_events``. The first message begins it."""
 
     def __init__(self, service: Engine | None, thread: str, client: GrpcClient, *, reads_events: bool) -> None:
         super().__init__(service, thread, client)
         self._reads_events = reads_events
-        self._requested: set[str] = set()
-        self._approval = ""
-        """Id of a call that waits for an approval, until the presence tells its name."""
 
-    def open(self) -> RozSession:
+    def open(self) -> GrpcCall[Any, Any]:
         return self._client.new_session(self.thread)
 
-    async def begin(self, said: str, *, tools: Sequence[Json] = ()) -> None:
+    async def begin(self, said: str) -> None:
         if self._call is None:
-            await self.call.send(start=roz.StartSession(model=self.model))
+            await self.call.send(start=roz.StartSession())
             await self.skip_open_calls()
-        schemas = [schema(tool) for tool in tools]
-        await self.call.send(user_message=roz.UserMessage(content=said, tools=schemas))
+        await self.call.send(user_message=roz.UserMessage(content=said))
 
     async def skip_open_calls(self) -> None:
         """Read what a session is told of calls that wait on its thread, before its first turn."""
@@ -109,126 +155,66 @@ class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
             pass
 
     def take(self, message: roz.SessionResponse, reply: Reply) -> None:
-        if (message.WhichOneof("response") == "session_event") is not self._reads_events:
-            return
-        said = message.session_event if self._reads_events else message
-        reply.texts.append(said.text_delta.content)  # empty, if it is something else
-        reply.reasoning += said.thinking_delta.content
-        if self._reads_events:
+        is_event = message.WhichOneof("response") == "session_event"
+        if is_event and self._reads_events:
             self._take_1_0(message.session_event, reply)
-        else:
+        elif not is_event and not self._reads_events:
             self._take_0_2(message, reply)
 
     def _take_0_2(self, message: roz.SessionResponse, reply: Reply) -> None:
+        reply.text += message.text_delta.content  # empty, if it is something else
         match message.WhichOneof("response"):
             case "error":
                 reply.error, reply.code = message.error.message, message.error.code
-            case "tool_request":
-                self._requested.add(message.tool_request.tool_call_id)
-                reply.asked.append(PendingCall(message.tool_request.tool_call_id, message.tool_request.tool_name))
             case "activity_update" if message.activity_update.state == "waiting_approval":
-                self._approval = message.activity_update.detail
-            case "presence_hint" if self._approval:
-                name, _, _ = message.presence_hint.reason.partition(": ")
-                reply.asked.append(PendingCall(self._approval, name))
-                self._approval = ""
+                reply.asked.append(message.activity_update.detail)
             case "turn_complete":
                 reply.end = END[message.turn_complete.stop_reason]
 
     def _take_1_0(self, event: roz.SessionEventEnvelope, reply: Reply) -> None:
+        reply.text += event.text_delta.content
         match event.event_type:
             case "session_rejected":
                 reply.error, reply.code = event.session_rejected.message, event.session_rejected.code
-            case "tool_call_requested":
-                self._requested.add(event.tool_call_requested.call_id)
-                reply.asked.append(PendingCall(event.tool_call_requested.call_id, event.tool_call_requested.tool_name))
             case "approval_requested":
-                reply.asked.append(PendingCall(event.approval_requested.approval_id, event.approval_requested.action))
+                reply.asked.append(event.approval_requested.approval_id)
             case "turn_finished":
                 reply.end = END[event.turn_finished.stop_reason]
 
-    def kind_of(self, asked: Sequence[PendingCall]) -> str:
-        return CALLS if asked and asked[0].call_id in self._requested else super().kind_of(asked)
+    def approval(self, call_id: str) -> dict[str, Message]:
+        return {"permission_decision": roz.PermissionDecision(tool_call_id=call_id, approved=True)}
 
-    async def decide(self, *decisions: str, reason: str = "") -> Reply:
-        for asked, it in zip(self._asked, decisions, strict=True):
-            answer = roz.PermissionDecision(tool_call_id=asked.call_id, approved=it == APPROVE)
-            await self.call.send(permission_decision=answer)
-        return await self.reply()
-
-    async def give_result(self, result: str) -> Reply:
-        (asked,) = self._asked
-        given = roz.ToolResult(tool_call_id=asked.call_id, success=True, result=result)
-        await self.call.send(tool_result=given)
-        return await self.reply()
-
-    async def approve_and_give(self, result: str) -> Reply:
-        (paid,) = [asked.call_id for asked in self._asked if asked.call_id not in self._requested]
-        approved = roz.PermissionDecision(tool_call_id=paid, approved=True)
-        await self.call.send(permission_decision=approved)
-        (call,) = self._requested
-        given = roz.ToolResult(tool_call_id=call, success=True, result=result)
-        await self.call.send(tool_result=given)
-        return await self.reply()
-
-    async def cancel(self) -> None:
-        await self.call.send(cancel_turn=roz.CancelTurn())
+    def cancellation(self) -> dict[str, Message]:
+        return {"cancel_turn": roz.CancelTurn()}
 
 
 END = {"end_turn": SUCCESS, "cancelled": CANCELLED, "error": ERROR}
 
 
-def schema(tool: Json) -> roz.ToolSchema:
-    made = roz.ToolSchema(name=tool["name"], description=tool["description"])
-    ParseDict(tool["parameters"], made.parameters_schema)
-    return made
-
-
-class KontekstDialogue(GrpcDialogue[kontekst.RunCommand, kontekst.RunEvent]):
-    def open(self) -> Run:
+class KontekstDialogue(Dialogue):
+    def open(self) -> GrpcCall[Any, Any]:
         return self._client.open(RUN, kontekst.RunCommand, kontekst.RunEvent)
 
-    async def begin(self, said: str, *, tools: Sequence[Json] = ()) -> None:
-        assert not tools, "kontekst has no tools of the client"
+    async def begin(self, said: str) -> None:
         await self.close()
-        start = kontekst.StartRunCommand(prompt=said, session_id=self.thread)
-        await self.call.send(start=start)
+        await self.call.send(start=kontekst.StartRunCommand(prompt=said, session_id=self.thread))
 
     def take(self, message: kontekst.RunEvent, reply: Reply) -> None:
         match kind := message.WhichOneof("event"):
             case "token":
-                reply.texts.append(message.token.text)
-            case "reasoning":
-                reply.reasoning += message.reasoning.text
+                reply.text += message.token.text
             case "tools_proposed":
-                calls = message.tools_proposed.calls
-                reply.asked += [PendingCall(call.call_id, call.name, json.loads(call.arguments_json)) for call in calls]
+                reply.asked += [call.call_id for call in message.tools_proposed.calls]
             case "failed":
                 reply.end, reply.error = ERROR, message.failed.error
             case "completed" | "cancelled":
                 reply.end = SUCCESS if kind == "completed" else CANCELLED
 
-    async def decide(self, *decisions: str, reason: str = "") -> Reply:
-        for asked, it in zip(self._asked, decisions, strict=True):
-            approve = kontekst.ApproveToolCommand(call_id=asked.call_id)
-            deny = kontekst.DenyToolCommand(call_id=asked.call_id, reason=reason)
-            command = {"approve_tool": approve} if it == APPROVE else {"deny_tool": deny}
-            await self.call.send(**command)
-        return await self.reply()
+    def approval(self, call_id: str) -> dict[str, Message]:
+        return {"approve_tool": kontekst.ApproveToolCommand(call_id=call_id)}
 
-    async def give_result(self, result: str) -> Reply:
-        raise NotImplementedError("kontekst has no tools of the client")
-
-    async def approve_and_give(self, result: str) -> Reply:
-        raise NotImplementedError("kontekst has no tools of the client")
-
-    async def cancel(self) -> None:
-        await self.call.send(cancel=kontekst.CancelRunCommand())
-
-
-# --- each protocol ----------------------------------------------------------------------------------------------------
-
-GRPC_PROTOCOLS = ("roz-0.2", "roz-1.0", "kontekst")
+    def cancellation(self) -> dict[str, Message]:
+        return {"cancel": kontekst.CancelRunCommand()}
 
 
 def dialogue_over(protocol: str, client: GrpcClient, thread: str, service: Engine | None = None) -> Dialogue:

@@ -89,18 +89,6 @@ async def test_a_call_that_fails_is_told_to_the_model_which_goes_on(
     assert text(await thread.say("stream 1")) == "hello world, "
 
 
-@pytest.mark.wire
-async def test_it_hands_work_to_a_subagent_and_says_what_came_of_it(thread: ClientThread) -> None:
-    events = await thread.say("delegate calculate 6*7")
-    assert [name for name in types(events) if name.startswith("SUBAGENT")] == ["SUBAGENT_STARTED", "SUBAGENT_FINISHED"]
-    inner = [event for event in events if "subagentRunId" in event]
-    outer = [event for event in events if "subagentRunId" not in event]
-    assert results(inner) == ["42"]
-    assert text(inner) == "The result of calculate is 42."
-    assert text(outer) == "The result of delegate is The result of calculate is 42."
-    assert text(await thread.say("stream 1")) == "hello world, "
-
-
 PROMPT = "Be brief and kind."
 
 

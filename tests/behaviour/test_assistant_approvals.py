@@ -78,12 +78,19 @@ async def test_the_oldest_approval_is_forgotten_for_a_new_one_and_its_answer_is_
     assert [PAID[thread.id] for thread in threads] == [[], [], [1]]
 
 
-async def test_a_run_without_answers_asks_again_and_asks_no_model(thread: ClientThread) -> None:
+async def test_a_message_behind_a_call_that_waits_is_answered_once_that_is_denied_or_its_thread_cancelled(
+    thread: ClientThread,
+) -> None:
     held = await ask_for_payments(thread, 5)
-    events = await thread.say("never mind, what time is it")
-    assert types(events) == ["RUN_STARTED", "RUN_FINISHED"]
-    assert interrupts(events) == held
+    events = await thread.say("stream 1")
+    assert (types(events), interrupts(events)) == (["RUN_STARTED", "RUN_FINISHED"], held)
     assert len(thread.prompts()) == 1
+    (interrupt,) = held
+    assert text(await thread.resume(answer(interrupt, approved=False))) == "hello world, "
+    await ask_for_payments(thread, 6)
+    await thread.client.cancel(thread.id)
+    assert (await wait_for_thread(thread.client, thread_id=thread.id))["waiting"] == []
+    assert text(await thread.say("stream 2")) == "hello world, hello world, "
 
 
 async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(thread: ClientThread) -> None:

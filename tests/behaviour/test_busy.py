@@ -3,7 +3,7 @@
 import pytest
 
 from agui_container.engine.limits import CapacityLimits
-from tests.behaviour.client import Client, Refused, begin_run, outcome
+from tests.behaviour.client import Client, Refused, begin_run, outcome, types
 from tests.behaviour.test_threads import wait_for_thread
 from tests.conftest import Connect
 from tests.engine.doubles import Json, ask, eventually
@@ -106,9 +106,6 @@ async def test_the_queue_of_a_thread_is_bounded(connect: Connect) -> None:
         await client.start(ask(run="r3"))
 
 
-# --- runs that wait ---
-
-
 def saying(run: str) -> Json:
     return ask(run=run, messages=[{"id": run, "role": "user", "content": f"said in {run}"}])
 
@@ -134,6 +131,7 @@ async def test_deleting_a_thread_cancels_the_runs_that_wait_and_none_of_them_beg
 
 
 @pytest.mark.durable
+@pytest.mark.wire
 async def test_a_message_whose_run_is_cancelled_while_it_waits_is_kept_in_its_place(connect: Connect) -> None:
     agent = WaitingAgent(run_id)
     client = await connect(agent, on_busy="enqueue")
@@ -141,7 +139,8 @@ async def test_a_message_whose_run_is_cancelled_while_it_waits_is_kept_in_its_pl
     second, third = [await client.start(saying(run)) for run in ("r2", "r3")]
     assert await statuses(client) == {"r1": "running", "r2": "queued", "r3": "queued"}
     await client.command({"command": {"type": "cancel", "threadId": "t1", "runId": "r2"}})
-    assert outcome(await second.rest()) == "cancelled"
+    events = await second.rest()
+    assert (types(events), outcome(events)) == (["RUN_STARTED", "RUN_FINISHED"], "cancelled")
     agent.may_end.set()
     assert [outcome(await stream.rest()) for stream in (first, third)] == ["success", "success"]
     await eventually(lambda: not client.service.registry.lives)

@@ -90,19 +90,6 @@ async def test_cancelling_again_changes_nothing(connect: Connect) -> None:
 
 
 @pytest.mark.wire
-async def test_a_waiting_run_can_be_cancelled(connect: Connect) -> None:
-    client = await connect(silent, on_busy="enqueue")
-    first = await begin_run(client, "r1")
-    second = await client.start(ask(run="r2"))
-    assert (await client.cancel("t1", "r2"))["status"] == "cancelled"
-    events = await second.rest()
-    assert types(events) == ["RUN_STARTED", "RUN_FINISHED"]
-    assert (events[0]["runId"], outcome(events)) == ("r2", "cancelled")
-    assert (await client.cancel("t1", "r1"))["status"] == "cancelled"
-    assert types(await first.rest())[-1] == "RUN_FINISHED"
-
-
-@pytest.mark.wire
 async def test_without_a_run_the_threads_active_one_is_cancelled(connect: Connect) -> None:
     client = await connect(silent, on_busy="enqueue")
     await begin_run(client, "r1")

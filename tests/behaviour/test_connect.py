@@ -14,11 +14,10 @@ from ag_ui.core import (
 )
 
 from agui_container.ports import Item
-from agui_container.telemetry.instruments import LIMIT_USE
 from tests.behaviour.client import Client, outcome, text, types
 from tests.behaviour.conversations import ClientThread, answer, interrupts
 from tests.conftest import Connect
-from tests.engine.doubles import Json, ask, caller, eventually, forever
+from tests.engine.doubles import ask, caller, eventually, forever
 
 SHOWN = ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]
 
@@ -74,15 +73,6 @@ async def test_a_thread_that_no_event_can_hold_is_refused_for_what_it_is(
     assert [message["content"] for message in kept["messages"]] == ["hi" * 1_000, "hello"]
 
 
-async def test_connecting_again_and_again_leaves_nothing(connect: Connect) -> None:
-    client = await connect(agent_with_state)
-    await run_and_store(client)
-    before = client.service.readings()[LIMIT_USE.name]["logBytes"]
-    for _ in range(3):
-        assert types(await client.run(ask(run="again", messages=[]))) == SHOWN
-    assert client.service.readings()[LIMIT_USE.name]["logBytes"] == before
-
-
 async def test_connecting_twice_at_once_shows_the_thread_twice_and_leaves_nothing(connect: Connect) -> None:
     client = await connect(agent_with_state)
     await run_and_store(client)
@@ -135,18 +125,6 @@ async def test_the_last_interrupt_of_a_custom_agent_is_shown_until_it_is_answere
     assert text(answered) == "You said {'colour': 'Blue'}."
     await eventually(lambda: not client.service.registry.lives)
     assert outcome(await client.run(ask(run="r5", messages=[]))) == "success"
-
-
-async def test_an_open_interrupt_is_shown_and_can_be_answered(thread: ClientThread) -> None:
-    asked = interrupts(await thread.say('call pay {"amount": 5}'))
-    await eventually(lambda: not thread.client.service.registry.lives)
-    back: Json = {"threadId": thread.id, "messages": [], "tools": []}
-    shown = await thread.client.run({**back, "runId": "back"})
-    assert types(shown) == SHOWN
-    assert interrupts(shown) == asked
-    events = await thread.resume(answer(asked[0], approved=True))
-    assert text(events) == "The result of pay is paid 5."
-    assert outcome(await thread.client.run({**back, "runId": "back-again"})) == "success"
 
 
 async def test_a_run_that_is_refused_leaves_the_turn_as_it_was(thread: ClientThread) -> None:

@@ -164,6 +164,7 @@ class UnprintableError(Exception):
         BaseException("neither"),
         BaseExceptionGroup("g", [ValueError(), SystemExit()]),
         UnprintableError(),
+        ValueError(SECRET),
     ],
 )
 async def test_an_agent_cannot_take_the_server_with_it(connect: Connect, error: BaseException) -> None:
@@ -176,4 +177,6 @@ async def test_an_agent_cannot_take_the_server_with_it(connect: Connect, error: 
     bad = await client.run(ask(run="bad"))
     assert types(bad)[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
     assert outcome(bad) == "AGENT_ERROR"
+    assert bad[-1]["message"] == "The agent failed; the server's log has the cause."
+    assert SECRET not in str(bad)
     assert outcome(await client.run(ask(run="good"))) == "success"

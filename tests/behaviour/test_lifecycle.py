@@ -84,9 +84,6 @@ async def test_items_after_the_terminal_event_are_dropped(connect: Connect, last
     assert types(await (await client.attach("t1", "r1")).rest()) == types(events)
 
 
-# --- calls and interrupts ---
-
-
 async def test_success_names_the_calls_that_nobody_answered(connect: Connect) -> None:
     async def agent(_: ag.RunAgentInput) -> AsyncIterator[Item]:
         for call in ("c1", "c2", "c3"):
@@ -127,9 +124,6 @@ async def test_an_agent_may_end_as_cancelled_with_a_call_open(connect: Connect) 
     events = await client.run(ask())
     assert types(events) == ["RUN_STARTED", "TOOL_CALL_START", "TOOL_CALL_END", "RUN_FINISHED"]
     assert outcome(events) == "cancelled"
-
-
-# --- usage ---
 
 
 @pytest.mark.wire

@@ -129,9 +129,6 @@ async def test_a_run_that_is_being_read_is_kept(connect: Connect) -> None:
     assert await readable_runs(client, "r1") == []
 
 
-# --- drain and health ---
-
-
 @pytest.mark.wire
 async def test_a_drain_ends_open_and_waiting_runs(connect: Connect) -> None:
     client = await connect(WaitingAgent(), on_busy="enqueue")

@@ -100,13 +100,3 @@ async def test_a_client_answers_its_own_call_under_new_ids(thread: ClientThread)
     assert text(await run_with_new_ids(thread)) == "The result of paint is painted."
     await run_with_new_ids(thread, "stream 1")
     assert await roles(thread) == ["user", "assistant", "tool", "assistant", "user", "assistant"]
-
-
-async def test_a_subagents_words_stay_where_they_are_under_new_ids(thread: ClientThread) -> None:
-    await run_with_new_ids(thread, "delegate stream 1")
-    before = await roles(thread)
-    echoed = [message for message in thread.messages if "subagentRunId" not in message]
-    assert len(echoed) < len(thread.messages)
-    thread.messages = echoed
-    await run_with_new_ids(thread, "stream 1")
-    assert await roles(thread) == [*before, "user", "assistant"]

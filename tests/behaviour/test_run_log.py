@@ -24,7 +24,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.run.pipeline import EventPipeline
 from tests.behaviour.client import begin_run
 from tests.conftest import Connect
-from tests.engine.doubles import ask
+from tests.engine.doubles import agent_of, ask
 
 LOGGER = "agui_container.run.run"
 IDS = "run=r1 thread=t1"
@@ -45,11 +45,6 @@ async def agent_with_usage(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[I
     yield "hello"
 
 
-async def interrupting_agent(run_input: RunAgentInput) -> AsyncIterator[Item]:
-    waiting = RunFinishedInterruptOutcome(interrupts=[Interrupt(id="i", reason="r")])
-    yield RunFinishedEvent(thread_id=run_input.thread_id, run_id=run_input.run_id, outcome=waiting)
-
-
 async def failing_agent(_: RunAgentInput) -> AsyncIterator[Item]:
     yield "hello"
     raise ValueError
@@ -60,37 +55,29 @@ async def agent_with_app_error(_: RunAgentInput) -> AsyncIterator[Item]:
     raise AppError(ErrorCode.MODEL_ERROR, "The model is overloaded.")
 
 
-async def agent_with_error_code(_: RunAgentInput) -> AsyncIterator[Item]:
-    yield RunErrorEvent(message="no", code="MINE outcome=finished")
-
-
-async def agent_without_error_code(_: RunAgentInput) -> AsyncIterator[Item]:
-    yield RunErrorEvent(message="no")
-
-
-ENDS: list[tuple[object, dict[str, object]]] = [
-    (agent_with_usage, {"outcome": "finished", "ms": 0, "events": 5, "tokens": 42}),
-    (interrupting_agent, {"outcome": "interrupted", "ms": 0, "events": 2, "tokens": 0}),
-    (failing_agent, {"outcome": "AGENT_ERROR", "ms": 0, "events": 5, "tokens": 0}),
-    (agent_with_app_error, {"outcome": "MODEL_ERROR", "ms": 0, "events": 5, "tokens": 0}),
-    (agent_with_error_code, {"outcome": "MINE outcome=finished", "ms": 0, "events": 2, "tokens": 0}),
-    (agent_without_error_code, {"outcome": "error", "ms": 0, "events": 2, "tokens": 0}),
+ASKS = RunFinishedInterruptOutcome(interrupts=[Interrupt(id="i", reason="r")])
+ENDS = [
+    (agent_with_usage, ("finished", 5, 42)),
+    (agent_of(RunFinishedEvent(thread_id="t1", run_id="r1", outcome=ASKS)), ("interrupted", 2, 0)),
+    (failing_agent, ("AGENT_ERROR", 5, 0)),
+    (agent_with_app_error, ("MODEL_ERROR", 5, 0)),
+    (agent_of(RunErrorEvent(message="no", code="MINE outcome=finished")), ("MINE outcome=finished", 2, 0)),
+    (agent_of(RunErrorEvent(message="no")), ("error", 2, 0)),
 ]
 
 
-@pytest.mark.parametrize(("agent", "facts"), ENDS)
+@pytest.mark.parametrize(("agent", "ended"), ENDS)
 async def test_the_end_of_a_run_is_one_line(
-    connect: Connect, agent: object, facts: dict[str, object], caplog: pytest.LogCaptureFixture
+    connect: Connect, agent: object, ended: tuple[str, int, int], caplog: pytest.LogCaptureFixture
 ) -> None:
     client = await connect(agent)
+    outcome, events, tokens = ended
     with caplog.at_level(logging.INFO, LOGGER):
         await client.run(ask())
-    outcome, *others = [
-        f"{name}={value!r}" if " " in str(value) else f"{name}={value}" for name, value in facts.items()
-    ]
-    assert ends(caplog) == [f"run finished {IDS} agent=agent {outcome} {' '.join(others)}"]
+    quoted = repr(outcome) if " " in outcome else outcome
+    assert ends(caplog) == [f"run finished {IDS} agent=agent outcome={quoted} ms=0 events={events} tokens={tokens}"]
     [written] = [getattr(record, FACTS) for record in caplog.records if hasattr(record, FACTS)]
-    assert written == {"agent": "agent", **facts}
+    assert written == {"agent": "agent", "outcome": outcome, "ms": 0, "events": events, "tokens": tokens}
 
 
 async def test_a_run_that_is_cancelled_or_read_twice_has_one_line_and_a_refused_one_none(
@@ -112,8 +99,6 @@ async def test_a_run_that_is_cancelled_or_read_twice_has_one_line_and_a_refused_
         await client.cancel("t1", "r1")
     assert ends(caplog) == [f"run finished {IDS} agent=agent outcome=cancelled ms=1500 events=5 tokens=0"]
 
-
-# --- faults of agents ---
 
 EVENT = TextMessageContentEvent(message_id="m", delta="x")
 """Illegal, because its message is not open."""

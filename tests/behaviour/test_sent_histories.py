@@ -51,9 +51,6 @@ def role_names(messages: Sequence[Json]) -> list[str]:
     return [message["role"] for message in messages]
 
 
-# --- messages before the user's first one -----------------------------------------------------------------------------
-
-
 async def test_a_greeting_that_changes_is_stored_once_for_a_client_that_makes_all_ids_anew(connect: Connect) -> None:
     talk = await converse(connect, DONE, DONE, DONE)
     history: list[Json] = []
@@ -86,9 +83,6 @@ async def test_a_beginning_is_stored_once_whatever_follows_it(connect: Connect, 
     stored = await talk.stored()
     assert role_names(stored) == [role, *["user", "assistant"] * 4]
     assert stored[0]["content"] == "It is 3 o'clock."
-
-
-# --- results ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("is_whole", [True, False], ids=["everything is sent", "only what is new"])
@@ -164,9 +158,6 @@ async def test_messages_that_no_model_may_see_are_counted_in_one_line(
         await talk.thread.say("go")
     lines = [record.getMessage() for record in caplog.records if "history messages dropped" in record.getMessage()]
     assert lines == [f"history messages dropped run={talk.thread.id}-run-1 instructions=1 results_without_call=2"]
-
-
-# --- reasoning --------------------------------------------------------------------------------------------------------
 
 
 def reasoning(messages: Sequence[Message]) -> list[tuple[str, str | None]]:

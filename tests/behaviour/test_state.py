@@ -184,9 +184,6 @@ async def test_events_emitted_after_the_end_are_dropped(connect: Connect) -> Non
     assert again == events
 
 
-# --- state of threads -------------------------------------------------------------------------------------------------
-
-
 async def report_state(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
     yield CustomEvent(name="now", value=ctx.state.value)
     if input.messages[-1].content == "change":

@@ -22,8 +22,8 @@ from agui_container.replicas import leases
 from agui_container.settings import Scope, Settings
 from tests.behaviour.client import TERMINAL, Client, Refused, RunStream, outcome, text, types
 from tests.behaviour.conftest import ServeOver
-from tests.behaviour.dialogues import ERROR
 from tests.behaviour.inprocess import InProcess
+from tests.behaviour.over_grpc import ERROR
 from tests.behaviour.over_sse import OverSse
 from tests.behaviour.over_ws import OverWs, WsStream
 from tests.conftest import Serve

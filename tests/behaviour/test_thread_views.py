@@ -14,7 +14,7 @@ from ag_ui.core import (
     TextMessageChunkEvent,
 )
 
-from agui_container.ports import Item
+from agui_container.ports import Item, RunInterrupted
 from tests.behaviour.conversations import answer, interrupts
 from tests.behaviour.subagents import team
 from tests.behaviour.test_threads import refusal, run_and_wait, send_command, silent, store_of, wait_for_thread
@@ -158,9 +158,7 @@ async def tell_or_ask(run_input: RunAgentInput) -> AsyncIterator[Item]:
     if text == "fail":
         raise RuntimeError
     if text == "ask" and not run_input.resume:
-        asked = RunFinishedInterruptOutcome(interrupts=[Interrupt(id="i1", reason="choice")])
-        yield RunFinishedEvent(thread_id=run_input.thread_id, run_id=run_input.run_id, outcome=asked)
-        return
+        raise RunInterrupted([Interrupt(id="i1", reason="choice")])
     yield TextMessageChunkEvent(message_id=f"{run_input.run_id}-answer", delta="Fine.")
     if text == "tell":
         yield CustomEvent(name="model.stopped", value="after")

@@ -331,14 +331,3 @@ async def test_only_what_an_assistant_said_is_rated(connect: Connect) -> None:
         )
     refused = await refusal(client, "feedback", threadId="t1", messageId="m9", sentiment="positive")
     assert refused.code == "THREAD_NOT_FOUND"
-
-
-async def test_categories_fit_and_other_is_explained(connect: Connect) -> None:
-    client = await connect(silent)
-    await store_conversation(store_of(client))
-    where = {"threadId": "t1", "messageId": "m4"}
-    unfit = await refusal(client, "feedback", **where, sentiment="positive", categories=["slow"])
-    assert unfit.message.startswith("command.categories: 'slow' does not fit the sentiment")
-    silent_other = await refusal(client, "feedback", **where, sentiment="positive", categories=["other"])
-    assert silent_other.message == "command.notes: are required with the category 'other'"
-    assert (await send_command(client, "get", threadId="t1"))["feedback"] == []

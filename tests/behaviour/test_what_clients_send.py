@@ -43,9 +43,6 @@ async def test_half_of_a_symbol_becomes_a_replacement_character(connect: Connect
     assert found["messages"][0]["content"] == "a\ufffd \U0001f600 \\ud83d"
 
 
-# --- values that only the model can read ------------------------------------------------------------------------------
-
-
 def without_values(message: ag.Message) -> ag.Message:
     """Return the message as a client has it that knows no opaque values."""
     if not isinstance(message, ag.AssistantMessage) or not message.tool_calls:
@@ -71,9 +68,6 @@ async def test_the_next_turn_has_the_value_of_the_call(resends: bool, connect: C
         call for m in model.prompts[2].messages if isinstance(m, ag.AssistantMessage) for call in m.tool_calls or ()
     ]
     assert sent.encrypted_value == "sealed"
-
-
-# --- encrypted values -------------------------------------------------------------------------------------------------
 
 
 ENTITIES = {"thought": "message", "words": "message", "c1": "tool-call"}
@@ -151,9 +145,6 @@ async def test_a_client_that_does_not_know_encrypted_values_does_not_remove_them
     await client.run(ask(run="r2", messages=[*without(first, *unknown), again]))
     second = await wait_for_thread(client, lambda thread: len(thread["messages"]) == len(first["messages"]) + 1)
     assert seals(second) == [("value of r1", "test.seal")] * 3
-
-
-# --- nothing to answer ------------------------------------------------------------------------------------------------
 
 
 NOTHING = "messages: there is nothing to answer. "

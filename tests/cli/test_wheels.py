@@ -64,8 +64,9 @@ def test_a_checkout_is_built_and_gets_no_file(package: str, wheels: Path) -> Non
 
 
 def leftovers() -> set[Path]:
+    """What setuptools leaves in a folder that it builds."""
     folders = (ROOT, ROOT / "app", ROOT / "clients" / "python", ROOT / "clients" / "python" / "src")
-    return {path for folder in folders for path in folder.iterdir()}
+    return {path for folder in folders for name in ("build", "*.egg-info") for path in folder.glob(name)}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Guides to AgentCore: the role is that of ``agui deploy``, AWS's CLI can start the server, and costs are current."""
+"""Guides to AgentCore: the role is that of ``agui deploy``, and AWS's CLI can start the server."""
 
 import json
 import sys
@@ -13,7 +13,6 @@ from agui_container.aws.deploy.policies import (
     runtime_trust,
 )
 from agui_container.settings import Settings
-from bench import cost
 from tests.docs.documents import GUIDES
 from tests.ports import free_port
 from tests.server.sockets.process import ServerProcess
@@ -32,12 +31,6 @@ def test_the_documents_of_the_role_are_those_that_a_deployment_makes() -> None:
     for placeholder, value in PLACE.items():
         filled_in = filled_in.replace(placeholder, value)
     assert documents == json.loads(filled_in)
-
-
-def test_the_cost_of_a_session_is_the_table_that_the_program_prints() -> None:
-    assert cost.table(cost.SESSIONS, cost.SERVERS) in GUIDES["behind-agentcore"].text
-    prices = f"({cost.VCPU_HOUR_USD} a vCPU hour, {cost.GB_HOUR_USD} a GB hour)"
-    assert prices in GUIDES["behind-agentcore"].text
 
 
 def test_the_program_for_awss_cli_serves_on_the_port_that_the_cli_names(tmp_path: Path) -> None:

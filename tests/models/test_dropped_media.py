@@ -14,7 +14,8 @@ from agui_container.ports import Tool
 from agui_container.testing import run_agent
 from agui_container.tools.function_tool import FunctionTool
 from tests.contexts import of_type, run_input, types
-from tests.models.openai.server import OpenAIResponse, OpenAIServer, refuses, speaks, sse, wire_server
+from tests.models.openai.server import refuses, sends, speaks, sse
+from tests.models.wire import WireServer, serving
 
 pytestmark = pytest.mark.wire
 
@@ -29,12 +30,12 @@ class Provider:
     """A model behind a server that calls the tool ``draw`` if it is told to, then fails once, then answers."""
 
     model: OpenAIModel
-    wire: OpenAIServer
+    wire: WireServer
 
     def script(self, *, calls: bool = False, fails: bool = False) -> None:
         call = {"index": 0, "id": "x", "function": {"name": "draw", "arguments": "{}"}}
         chunk = {"choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
-        self.wire.gives(*([OpenAIResponse(sse(chunk, "[DONE]"))] if calls else []))
+        self.wire.gives(*([sends(*sse(chunk, "[DONE]"))] if calls else []))
         self.wire.gives(*([refuses(503)] if fails else []), speaks("Hello"))
 
     def requests(self) -> Sequence[str]:
@@ -43,7 +44,7 @@ class Provider:
 
 @pytest.fixture
 async def provider() -> AsyncIterator[Provider]:
-    async with wire_server() as server:
+    async with serving(WireServer()) as server:
         model = OpenAIModel("m", server.url, retry_policy=RetryPolicy(sleep=no_sleep))
         yield Provider(model, server)
         await model.aclose()

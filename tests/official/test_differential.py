@@ -15,7 +15,7 @@ from agui_container.protocol.validator import RunSequence
 from agui_core.expander import IllegalEvent
 from tests.official.judge import Judge, walk_json
 from tests.official.rules import RULES, rule
-from tests.protocol.random_walks import VOCABULARY, Walk
+from tests.protocol.random_walks import VOCABULARY, walk
 
 pytestmark = pytest.mark.other_language
 
@@ -32,7 +32,7 @@ Sample = tuple[list[BaseEvent], int, str | None]
 
 def sample(seed: int) -> Sample:
     sequence, events, accepted, error = RunSequence(), [], 0, None
-    for event in islice(Walk(seed), LENGTH):
+    for event in islice(walk(seed), LENGTH):
         events.append(event)
         if error is None:
             try:

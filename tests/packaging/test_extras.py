@@ -48,12 +48,15 @@ def test_a_setting_whose_extra_is_missing_stops_the_start_with_the_command_that_
     assert f"needs the package {module}. Install it with: pip install 'agui-container[{extra}]'" in message
 
 
-def test_a_server_with_default_settings_needs_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_with_default_settings_needs_no_extra_and_warns_of_none(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     for modules in EXTRAS.values():
         for module in modules:
             monkeypatch.setitem(sys.modules, module, None)
     assert create_app(agent_of("a")).state.service.capabilities.custom
     assert create_app().state.service.capabilities.custom
+    assert caplog.records == []
 
 
 @pytest.mark.packages

@@ -8,7 +8,7 @@ from agui_container.protocol import grammar
 from agui_container.protocol.grammar import ENTITIES, Entity, LifecycleState, Phase
 from agui_container.protocol.validator import RunSequence
 from agui_core.expander import IllegalEvent
-from tests.protocol.random_walk_fields import FILLERS, Dice
+from tests.protocol.random_walks import draw_fields
 
 START = RunStartedEvent(thread_id="t", run_id="r")
 FINISH = RunFinishedEvent(thread_id="t", run_id="r")
@@ -32,14 +32,14 @@ KEYS: dict[Entity, str] = {
 }
 """The field by which an event names each kind of entity."""
 
-PLAIN: dict[str, str | None] = {"parent_message_id": None, "parent_subagent_run_id": None, "parent_tool_call_id": None}
+PLAIN = ("parent_message_id", "parent_subagent_run_id", "parent_tool_call_id", "subagent_run_id")
 
 
 def event(kind: type[BaseEvent], **fields: object) -> BaseEvent:
     """Return a valid event of this class that refers only to what ``fields`` name."""
-    filled = FILLERS[kind](Dice(Random(1)))  # noqa: S311 - a test's dice
-    known = {name: value for name, value in PLAIN.items() if name in kind.model_fields}
-    return kind(**{**filled, **known, **fields})
+    drawn = draw_fields(kind, Random(1))  # noqa: S311 - a test's dice
+    plain = {name: None for name in PLAIN if name in drawn and not kind.model_fields[name].is_required()}
+    return kind(**{**drawn, **plain, **fields})
 
 
 def of(kind: type[BaseEvent], key: str = "k", owner: str | None = None) -> BaseEvent:

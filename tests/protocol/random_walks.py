@@ -1,230 +1,237 @@
 """Random walks through AG-UI, for tests that compare two validators.
 
-A walk is an endless stream of official events from one seed. It keeps a rough picture of what is open and who owns it,
-so most moves are legal and walks get far; now and then it makes a wild move: any class, any id, any owner. The picture
-is deliberately not the code under test. Ids come from small pools, so that they collide within a kind and across kinds.
+A walk is an endless stream of items from one seed. Items are drawn again until our own validator takes them, so that
+walks get far. Of one class in each walk some are sent that it rejects: all rules are broken, and a legal event that it
+rejects is sent, too. Ids come from small pools, so that they collide within a kind and across kinds.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import count
 from random import Random
-from typing import Any, Literal
+from typing import Any
 
 from ag_ui import core as ag
 
-from tests.protocol.random_walk_fields import FILLERS, STEPS, Dice, Fields
-from tests.protocol.random_walk_messages import CALLS, MESSAGES, REASONINGS, SUBAGENTS
+from agui_container.ports import Item
+from agui_container.protocol.grammar import EVENTS, LifecycleState
+from agui_container.protocol.validator import RunSequence
+from agui_core.expander import CHUNKS, MAX_DELTA, Expander, IllegalEvent
 
-WILDNESS = (0.0, 0.02, 0.05, 0.1, 0.25)
-"""Shares of random moves; each walk picks one."""
+WILDNESS = 0.4
+"""Share of the rejected items of a class that are sent."""
 
+SHARED = "x"
+"""An id that every kind uses."""
+MESSAGES = ("m1", "m2", "m3", SHARED)
+CALLS = ("c1", "c2", SHARED)
+REASONINGS = ("g1", "m1", SHARED)
+SUBAGENTS = ("s1", "s2", "s3", "")
+OWNERS = (None, None, None, None, *SUBAGENTS)
+DELTAS = ("", "a", "two words", 'é "\\\n', "\U0001f600")
+PATCHES: Sequence[list[dict[str, object]]] = ([], [{"op": "add", "path": "/a", "value": 1}])
+VALUES = (None, 0, "", {"a": [None]})
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Kind:
-    """Something that opens and closes: its three classes, the field of its id, its ids, and the space of its owners."""
-
-    start: type[ag.BaseEvent]
-    content: type[ag.BaseEvent] | None
-    end: type[ag.BaseEvent]
-    field: str
-    pool: tuple[str, ...]
-    space: str
-
-
-KINDS = (
-    Kind(
-        ag.TextMessageStartEvent,
-        ag.TextMessageContentEvent,
-        ag.TextMessageEndEvent,
-        "message_id",
-        MESSAGES,
-        "message",
-    ),
-    Kind(ag.ToolCallStartEvent, ag.ToolCallArgsEvent, ag.ToolCallEndEvent, "tool_call_id", CALLS, "call"),
-    Kind(ag.ReasoningStartEvent, None, ag.ReasoningEndEvent, "message_id", REASONINGS, "reasoning"),
-    Kind(
-        ag.ReasoningMessageStartEvent,
-        ag.ReasoningMessageContentEvent,
-        ag.ReasoningMessageEndEvent,
-        "message_id",
-        REASONINGS,
-        "reasoning",
-    ),
-)
-STEP = Kind(ag.StepStartedEvent, None, ag.StepFinishedEvent, "step_name", STEPS, "step")
-SUBAGENT = Kind(ag.SubagentStartedEvent, None, ag.SubagentFinishedEvent, "subagent_run_id", SUBAGENTS, "subagent")
+# --- messages ---------------------------------------------------------------------------------------------------------
 
 
-class Walk:
-    """One walk, which follows from its seed. Iterate it, and stop whenever enough has been seen."""
-
-    def __init__(self, seed: int) -> None:
-        self.rng = Random(seed)  # noqa: S311 - a test's dice
-        self.dice = Dice(self.rng)
-        self.wildness = self.rng.choice(WILDNESS)
-        self.state = "before"
-        self.wrapping = False
-        self.reset()
-
-    def reset(self) -> None:
-        self.open: dict[tuple[Kind, str, str | None], None] = {}
-        self.owners: dict[tuple[str, str], str | None] = {}
-        self.dice.subagents.clear()
-
-    def __iter__(self) -> Iterator[ag.BaseEvent]:
-        while True:
-            event = self.wild() if self.rng.random() < self.wildness else self.sensible()
-            self.track(event)
-            yield event
-
-    # --- moves ---
-
-    def sensible(self) -> ag.BaseEvent:
-        if self.state != "active":
-            late = self.state == "finished" and self.rng.random() < 0.2
-            return self.build(ag.RunErrorEvent if late or self.rng.random() < 0.02 else ag.RunStartedEvent)
-        if self.wrapping:
-            return self.close() if self.open and self.rng.random() < 0.92 else self.build(ag.RunFinishedEvent)
-        return self.inner(self.rng.random())
-
-    def inner(self, dice: float) -> ag.BaseEvent:
-        if dice < 0.32:
-            return self.begin()
-        if dice < 0.54 and self.open:
-            return self.go_on()
-        if dice < 0.74 and self.open:
-            return self.close()
-        if dice > 0.96:
-            self.wrapping = True
-        return self.build(self.rng.choice(ASIDES) if dice < 0.995 else ag.RunErrorEvent)
-
-    def wild(self) -> ag.BaseEvent:
-        kind = self.rng.choice(VOCABULARY if self.rng.random() < 0.8 else BOUNDARIES)
-        event = self.build(kind)
-        if kind in BOUNDARIES and self.rng.random() < 0.1:
-            return kind.model_validate({**event.model_dump(by_alias=True), "subagentRunId": None})
-        return event
-
-    def begin(self) -> ag.BaseEvent:
-        kind = self.rng.choice((*KINDS, *KINDS, STEP, SUBAGENT))
-        taken = {key for other, key, _ in self.open if other is kind}
-        if kind is SUBAGENT:
-            taken.update(self.dice.subagents)
-        free = [key for key in kind.pool if key not in taken]
-        if not free:
-            return self.build(self.rng.choice(ASIDES))
-        return self.build(kind.start, **{kind.field: self.rng.choice(free)})
-
-    def go_on(self) -> ag.BaseEvent:
-        kind, key, _ = self.rng.choice(list(self.open))
-        if kind.content is None:
-            return self.build(self.rng.choice(ASIDES))
-        return self.build(kind.content, **{kind.field: key})
-
-    def close(self) -> ag.BaseEvent:
-        kind, key, owner = self.rng.choice(list(self.open))
-        if kind is STEP:
-            return self.build(kind.end, step_name=key, subagent_run_id=owner)
-        if kind is SUBAGENT and self.rng.random() < 0.3:
-            return self.build(ag.SubagentErrorEvent, subagent_run_id=key)
-        return self.build(kind.end, **{kind.field: key})
-
-    # --- events ---
-
-    def build(self, kind: type[ag.BaseEvent], **given: str | None) -> ag.BaseEvent:
-        """An event of this class; what is not given is thrown with the dice."""
-        fields: Fields = {**FILLERS[kind](self.dice), **given}
-        if "subagent_run_id" in kind.model_fields and "subagent_run_id" not in fields:
-            fields["subagent_run_id"] = self.tag(kind, fields)
-        return kind(**fields)
-
-    def tag(self, kind: type[ag.BaseEvent], fields: Fields) -> str | None:
-        """Mostly the owner on record, sometimes none, seldom another."""
-        dice = self.rng.random()
-        owner = self.owner(kind, fields)
-        if owner is not False:
-            if dice < 0.25:
-                return None
-            if dice < 0.97:
-                return owner
-        return self.rng.choice(SUBAGENTS) if dice > 0.5 else None
-
-    def owner(self, kind: type[ag.BaseEvent], fields: Fields) -> str | Literal[False] | None:
-        """The owner on record of what an event names; False where there is none."""
-        parent = fields.get("parent_message_id")
-        if parent is not None and ("message", parent) in self.owners:
-            return self.owners["message", parent]
-        space, key = SPACES.get(kind, ("", ""))
-        return self.owners.get((space, fields.get(key, "")), False)
-
-    def track(self, event: ag.BaseEvent) -> None:
-        if isinstance(event, ag.RunStartedEvent):
-            self.state, self.wrapping = "active", False
-            self.reset()
-            self.remember(event.input.messages if event.input else [])
-        elif isinstance(event, ag.RunFinishedEvent | ag.RunErrorEvent):
-            self.state = "finished" if isinstance(event, ag.RunFinishedEvent) else "errored"
-        elif isinstance(event, ag.MessagesSnapshotEvent):
-            self.remember(event.messages)
-        elif isinstance(event, ag.ToolCallResultEvent):
-            self.owners["message", event.message_id] = event.subagent_run_id
-        elif isinstance(event, ag.ActivitySnapshotEvent):
-            if event.replace is not False or ("activity", event.message_id) not in self.owners:
-                self.owners["activity", event.message_id] = event.subagent_run_id
-        else:
-            self.track_entity(event)
-
-    def track_entity(self, event: ag.BaseEvent) -> None:
-        kind, opens = BRACKETS.get(type(event), (None, False))
-        if kind is None:
-            return
-        key: str = getattr(event, kind.field)
-        owner: str | None = getattr(event, "subagent_run_id", None)
-        item = (kind, key, owner if kind is STEP else None)
-        if not opens:
-            self.open.pop(item, None)
-            return
-        self.open[item] = None
-        self.owners.setdefault((kind.space, key), owner)
-        if kind is SUBAGENT:
-            self.dice.subagents.append(key)
-
-    def remember(self, messages: list[Any]) -> None:
-        for message in messages:
-            space = {"reasoning": "reasoning", "activity": "activity"}.get(message.role, "message")
-            self.owners[space, message.id] = message.subagent_run_id
-            for call in getattr(message, "tool_calls", None) or ():
-                self.owners["call", call.id] = message.subagent_run_id
+def draw_message(rng: Random) -> ag.Message:
+    owner, key = rng.choice(OWNERS), rng.choice(MESSAGES)
+    made = [
+        ag.ToolCall(id=each, function=ag.FunctionCall(name="tool", arguments="{}"))
+        for each in rng.sample(CALLS, rng.randrange(len(CALLS)))
+    ]
+    makers: list[Callable[[], ag.Message]] = [
+        lambda: ag.AssistantMessage(id=key, content="hi", tool_calls=made or None, subagent_run_id=owner),
+        lambda: ag.UserMessage(id=key, content="hi", subagent_run_id=owner),
+        lambda: ag.ToolMessage(id=key, content="ok", tool_call_id=rng.choice(CALLS), subagent_run_id=owner),
+        lambda: ag.ReasoningMessage(id=rng.choice(REASONINGS), content="hm", subagent_run_id=owner),
+        lambda: ag.ActivityMessage(id=key, activity_type="search", content={}, subagent_run_id=owner),
+    ]
+    return rng.choice(makers)()
 
 
-BRACKETS: dict[type[ag.BaseEvent], tuple[Kind, bool]] = {
-    **{kind.start: (kind, True) for kind in (*KINDS, STEP, SUBAGENT)},
-    **{kind.end: (kind, False) for kind in (*KINDS, STEP, SUBAGENT)},
-    ag.SubagentErrorEvent: (SUBAGENT, False),
+def draw_messages(rng: Random) -> list[ag.Message]:
+    return [draw_message(rng) for _ in range(rng.randrange(4))]
+
+
+def draw_input(rng: Random) -> ag.RunAgentInput | None:
+    return ag.RunAgentInput(thread_id="t", run_id="r", messages=draw_messages(rng)) if rng.random() < 0.4 else None
+
+
+def draw_outcome(rng: Random) -> object:
+    asked = ag.Interrupt(id="i", reason="ask", subagent_run_id=rng.choice(OWNERS))
+    ends = [None, ag.RunFinishedSuccessOutcome(), ag.RunFinishedCancelledOutcome()]
+    return rng.choice([*ends, ag.RunFinishedInterruptOutcome(interrupts=[asked])])
+
+
+# --- fields -----------------------------------------------------------------------------------------------------------
+
+Pools = Mapping[str, Sequence[object] | Callable[[Random], object]]
+
+POOLS: Pools = {
+    "message_id": MESSAGES,
+    "tool_call_id": CALLS,
+    "entity_id": (*MESSAGES, *CALLS, *REASONINGS),
+    "step_name": ("plan", "act"),
+    "subagent_run_id": OWNERS,
+    "parent_message_id": (None, None, *MESSAGES),
+    "parent_tool_call_id": (None, *CALLS),
+    "parent_subagent_run_id": (*[None] * 12, *SUBAGENTS),
+    "tool_call_name": ("tool",),
+    "delta": DELTAS,
+    "content": ("ok", []),
+    "subtype": ("tool-call", "message"),
+    "encrypted_value": ("secret",),
+    "message": ("no",),
+    "activity_type": ("search",),
+    "replace": (None, True, False),
+    "patch": PATCHES,
+    "snapshot": VALUES,
+    "value": VALUES,
+    "event": VALUES,
+    "messages": draw_messages,
+    "thread_id": ("t",),
+    "run_id": ("r",),
+    "input": draw_input,
 }
+"""Values of the fields of events, by their names. A field that has none here has its default."""
 
-SPACES: dict[type[ag.BaseEvent], tuple[str, str]] = {
-    **{
-        event: (kind.space, kind.field)
-        for kind in KINDS
-        for event in (kind.start, kind.content, kind.end)
-        if event is not None
+REASONING: Pools = {"message_id": REASONINGS}
+OF_SUBAGENT: Pools = {"subagent_run_id": SUBAGENTS}
+SUSPENDED = {"type": "suspended", "interruptIds": ["i"]}
+CHUNK_IDS = (None, "f1", "f1", "f1", "f2")
+OF_CHUNK: Pools = {"subagent_run_id": (None, "s1", "s2"), "delta": (*DELTAS, None, None, None)}
+
+OWN: Mapping[type[ag.BaseEvent], Pools] = {
+    ag.TextMessageStartEvent: {"role": (None, "assistant", "user"), "name": (None, "n")},
+    ag.ReasoningStartEvent: REASONING,
+    ag.ReasoningEndEvent: REASONING,
+    ag.ReasoningMessageStartEvent: REASONING,
+    ag.ReasoningMessageContentEvent: REASONING,
+    ag.ReasoningMessageEndEvent: REASONING,
+    ag.SubagentStartedEvent: {**OF_SUBAGENT, "name": ("helper",)},
+    ag.SubagentFinishedEvent: {**OF_SUBAGENT, "outcome": (None, {"type": "success"}, SUSPENDED)},
+    ag.SubagentErrorEvent: OF_SUBAGENT,
+    ag.ActivitySnapshotEvent: {"content": ({},)},
+    ag.ActivityDeltaEvent: {"message_id": ("m1", SHARED)},
+    ag.StateDeltaEvent: {"delta": PATCHES},
+    ag.CustomEvent: {"name": ("note",)},
+    ag.RunFinishedEvent: {"outcome": draw_outcome},
+    ag.TextMessageChunkEvent: {
+        **OF_CHUNK,
+        "message_id": CHUNK_IDS,
+        "role": (None, None, "assistant", "user"),
+        "name": (None, None, "n"),
     },
-    ag.ActivityDeltaEvent: ("activity", "message_id"),
-    ag.ReasoningEncryptedValueEvent: ("reasoning", "entity_id"),
+    ag.ToolCallChunkEvent: {
+        **OF_CHUNK,
+        "tool_call_id": CHUNK_IDS,
+        "tool_call_name": (None, "tool", "tool", "other"),
+        "parent_message_id": (None, "m1", "f1"),
+    },
+    ag.ReasoningMessageChunkEvent: {**OF_CHUNK, "message_id": CHUNK_IDS},
 }
+"""Values of fields that mean something else in one class of events."""
 
 
-VOCABULARY = tuple(FILLERS)
-BOUNDARIES = (ag.RunStartedEvent, ag.RunFinishedEvent, ag.RunErrorEvent, ag.MessagesSnapshotEvent)
-ASIDES = (
-    ag.ActivityDeltaEvent,
-    ag.ActivitySnapshotEvent,
-    ag.CustomEvent,
-    ag.MessagesSnapshotEvent,
-    ag.RawEvent,
-    ag.ReasoningEncryptedValueEvent,
-    ag.StateDeltaEvent,
-    ag.StateSnapshotEvent,
-    ag.ToolCallResultEvent,
+@cache
+def pools_of(kind: type[ag.BaseEvent]) -> Pools:
+    return {**{name: pool for name, pool in POOLS.items() if name in kind.model_fields}, **OWN.get(kind, {})}
+
+
+def draw_fields(kind: type[ag.BaseEvent], rng: Random) -> dict[str, Any]:
+    return {name: pool(rng) if callable(pool) else rng.choice(pool) for name, pool in pools_of(kind).items()}
+
+
+# --- walks ------------------------------------------------------------------------------------------------------------
+
+VOCABULARY = tuple(sorted(EVENTS, key=lambda kind: kind.__name__))
+BOUNDARIES = (*[ag.RunStartedEvent] * 10, ag.RunFinishedEvent, ag.RunErrorEvent)
+INNER = [kind for kind in VOCABULARY if kind not in {ag.RunStartedEvent, ag.RunErrorEvent}]
+BESIDE_CHUNKS: list[type[ag.BaseEvent]] = [
+    *INNER,
+    *[kind for kind in INNER if "delta" in kind.model_fields] * 5,
+    *[ag.SubagentStartedEvent] * 24,
+    *[ag.SubagentErrorEvent] * 4,
+]
+MANY_RULES = (ag.RunFinishedEvent, ag.ToolCallStartEvent, ag.SubagentStartedEvent)
+SIDE_FIELDS: Sequence[Mapping[str, object]] = (
+    {"metadata": {"k": 1}},
+    {"raw_event": {"provider": [None, 1]}},
+    {"timestamp": 1_000},
+    {"surprise": "kept"},
 )
+END_OF_CHUNKS = ag.MessagesSnapshotEvent(messages=[])
+LONG = "\U0001f600" * MAX_DELTA + "end"
+
+
+def draw_event(rng: Random, kinds: Sequence[type[ag.BaseEvent]] = INNER) -> ag.BaseEvent:
+    kind = rng.choice(kinds)
+    fields = draw_fields(kind, rng)
+    if "subagent_run_id" not in fields and rng.random() < 0.05:
+        fields["subagentRunId"] = None
+    return kind(**fields)
+
+
+def draw_boundary(rng: Random) -> ag.BaseEvent:
+    kind = rng.choice(BOUNDARIES)
+    return kind(**draw_fields(kind, rng))
+
+
+def draw_chunk_or_event(rng: Random) -> Item:
+    dice = rng.random()
+    if dice < 0.25:
+        return draw_event(rng, BESIDE_CHUNKS)
+    if dice < 0.35:
+        return rng.choice(("", "text", "more ", LONG if rng.random() < 0.1 else "\n"))
+    kind = rng.choice(list(CHUNKS))
+    if rng.random() < 0.45:
+        return kind(delta="more")
+    fields = draw_fields(kind, rng)
+    if rng.random() < 0.02:
+        fields["delta"] = LONG
+    if rng.random() < 0.3:
+        fields |= rng.choice(SIDE_FIELDS)
+    return kind(**fields)
+
+
+def walk(seed: int) -> Iterator[ag.BaseEvent]:
+    items = _walk(seed, draw_event, (*VOCABULARY, *MANY_RULES * 4))
+    return (item for item in items if isinstance(item, ag.BaseEvent))
+
+
+def chunk_walk(seed: int) -> Iterator[Item]:
+    return _walk(seed, draw_chunk_or_event, (*VOCABULARY, *list(CHUNKS) * 20))
+
+
+def _walk(seed: int, draw: Callable[[Random], Item], kinds: Sequence[type[ag.BaseEvent]]) -> Iterator[Item]:
+    rng, numbers = Random(seed), count(1)  # noqa: S311 - a test's dice
+    wild = rng.choice(kinds)
+    expander, sequence = Expander(lambda: f"id-{next(numbers)}"), RunSequence()
+
+    def admit(item: Item) -> Item | None:
+        """Give an item to our validator. Return what to send: a rejected item only if it is of the wild class."""
+        passed: list[ag.BaseEvent] = []
+        try:
+            for event in expander.expand(item):
+                sequence.feed(event)
+                passed.append(event)
+        except IllegalEvent:
+            expander.rollback(passed)
+            if type(item) is wild and rng.random() < WILDNESS:
+                return item
+            return admit(END_OF_CHUNKS) if passed else None
+        return item
+
+    def draw_next() -> Iterator[Item]:
+        is_active = sequence.state is LifecycleState.ACTIVE
+        if is_active and rng.random() < 0.02:
+            yield END_OF_CHUNKS
+            yield from sequence.closers()
+            yield ag.RunFinishedEvent(**draw_fields(ag.RunFinishedEvent, rng))
+        else:
+            yield draw(rng) if is_active == (rng.random() < 0.995) else draw_boundary(rng)
+
+    while True:
+        yield from (item for item in map(admit, draw_next()) if item is not None)

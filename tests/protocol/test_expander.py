@@ -1,13 +1,15 @@
 """Expansion of strings and chunks to START, CONTENT and END: streams, missing ids, contradictions, long deltas."""
 
+from itertools import count
+
 import pytest
 from ag_ui import core as ag
 
+from agui_container.ports import Item
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.grammar import EVENTS
 from agui_container.protocol.validator import tag_of
-from agui_core.expander import CHUNKS, DELTAS, MAX_DELTA
-from tests.protocol.chunk_samples import each_kind, expanded, first, kinds, text
+from agui_core.expander import CHUNKS, DELTAS, MAX_DELTA, Expander
 from tests.protocol.grammar_cells import event
 
 START, CONTENT, END = ag.TextMessageStartEvent, ag.TextMessageContentEvent, ag.TextMessageEndEvent
@@ -19,6 +21,32 @@ ENDS_NONE = {
     ag.ReasoningEncryptedValueEvent,
     ag.SubagentStartedEvent,
 }
+OPENERS: dict[type[ag.BaseEvent], dict[str, str]] = {
+    ag.TextMessageChunkEvent: {"message_id": "k"},
+    ag.ToolCallChunkEvent: {"tool_call_id": "k", "tool_call_name": "tool"},
+    ag.ReasoningMessageChunkEvent: {"message_id": "k"},
+}
+each_kind = pytest.mark.parametrize("kind", OPENERS, ids=lambda kind: kind.__name__)
+
+
+def expanded(*items: Item, flush: bool = True) -> list[ag.BaseEvent]:
+    numbers = count(1)
+    made = Expander(lambda: f"id-{next(numbers)}")
+    events = [event for item in items for event in made.expand(item)]
+    return [*events, *made.flush()] if flush else events
+
+
+def first(kind: type[ag.BaseEvent], **fields: object) -> ag.BaseEvent:
+    """Return the first chunk of a stream."""
+    return kind(**{**OPENERS[kind], **fields})
+
+
+def text(delta: str | None = None, key: str | None = None, owner: str | None = None, **fields: object) -> ag.BaseEvent:
+    return ag.TextMessageChunkEvent(message_id=key, delta=delta, subagent_run_id=owner, **fields)
+
+
+def kinds(events: list[ag.BaseEvent]) -> list[type[ag.BaseEvent]]:
+    return [type(each) for each in events]
 
 
 def test_a_string_continues_a_chunk_of_assistant_text_and_a_chunk_a_string() -> None:

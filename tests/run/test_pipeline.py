@@ -24,7 +24,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.validator import RunSequence
 from agui_core.expander import MAX_DELTA, IllegalEvent
 from tests.engine.doubles import FakeClock, asking, caller, cancel_run, envelopes, eventually, make_service
-from tests.protocol.random_walks import Walk
+from tests.protocol.random_walks import walk
 from tests.protocol.samples import without_validation
 
 OFFICIAL: TypeAdapter[ag.BaseEvent] = TypeAdapter(ag.Event)
@@ -134,7 +134,7 @@ class ScriptRunner:
 
 def script_of_walk(seed: int, length: int, between: dict[int, object]) -> list[object]:
     """Return the events of a walk, some of them replaced by other steps."""
-    return [between.get(at, event) for at, event in enumerate(islice(Walk(seed), length))]
+    return [between.get(at, event) for at, event in enumerate(islice(walk(seed), length))]
 
 
 async def run(script: list[object], *, stubborn: bool = False) -> tuple[list[Envelope], Engine]:

@@ -53,9 +53,6 @@ async def open_service(agent: object, clock: FakeClock | None = None, **settings
     return service
 
 
-# --- instruments ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("passed", "measured"), [(2.0, 2.0), (-3_600.0, 0.0)], ids=["a while", "set back"])
 async def test_the_first_event_of_the_agent_is_measured_from_the_request(
     reader: InMemoryMetricReader, passed: float, measured: float
@@ -136,9 +133,6 @@ async def test_refusals_and_use_are_measured_by_limit_and_by_no_identity(reader:
     await service.drain(0)
 
 
-# --- /metrics ---------------------------------------------------------------------------------------------------------
-
-
 async def test_prometheus_and_opentelemetry_have_the_same_numbers(
     exposition: Exposition, reader: InMemoryMetricReader
 ) -> None:
@@ -171,9 +165,6 @@ async def test_there_is_no_metrics_route_unless_it_is_on() -> None:
     assert paths[True] - paths[False] == {"/metrics"}
     instruments.recorders.clear()
     expose.cache_clear()
-
-
-# --- a server, and the dashboard --------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -29,8 +29,6 @@ pytestmark = pytest.mark.wire
 SIZE = {"type": "object", "properties": {"size": {"type": "integer", "minimum": 1}}, "required": ["size"]}
 LINK = ElicitRequestURLParams(message="Sign in.", url="https://example.com/in", elicitation_id="1")
 
-# --- one question and its answer --------------------------------------------------------------------------------------
-
 
 def entry(question: Interrupt, payload: object = None) -> ResumeEntry:
     return ResumeEntry(interrupt_id=question.id, status="resolved", payload=payload)
@@ -91,8 +89,6 @@ def test_an_answer_is_checked_against_the_schema(payload: object, words: str) ->
         answer_of(FORM, entry(FORM, payload))
     assert str(caught.value) == words
 
-
-# --- calls ------------------------------------------------------------------------------------------------------------
 
 STORED = TypeAdapter(Suspension)
 

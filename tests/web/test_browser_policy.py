@@ -4,7 +4,7 @@ import pytest
 from starlette.types import Scope
 
 from agui_container.protocol.errors import AppError
-from agui_container.web.browser_policy import MAX_LOGGED, BrowserPolicy, Headers, host_name, log_refused_page, same_host
+from agui_container.web.browser_policy import MAX_LOGGED, BrowserPolicy, Headers, log_refused_page, same_host
 from tests.conftest import Serve
 from tests.engine.doubles import forever
 from tests.sse import http_client
@@ -44,21 +44,6 @@ OTHER_HOST = [
 @pytest.mark.parametrize(("origin", "host"), SAME_HOST + OTHER_HOST)
 def test_a_page_may_call_its_own_host_and_port_only(origin: str, host: str) -> None:
     assert same_host(origin, host) is ((origin, host) in SAME_HOST)
-
-
-@pytest.mark.parametrize(
-    ("host", "name"),
-    [
-        ("Agent.Example:8080", "agent.example"),
-        ("agent.example.", "agent.example"),
-        ("[::1]:8080", "::1"),
-        ("127.0.0.1", "127.0.0.1"),
-        ("[::1", ""),
-        ("", ""),
-    ],
-)
-def test_a_host_header_names_a_host_with_or_without_a_port(host: str, name: str) -> None:
-    assert host_name(host) == name
 
 
 def allows(headers: dict[str, str], path: str = "/threads", method: str = "GET", hosts: tuple[str, ...] = ()) -> bool:

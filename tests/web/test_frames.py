@@ -19,7 +19,6 @@ from agui_container.protocol.encoder import encode
 from agui_container.protocol.envelope import Envelope, parse_cursor
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.web.caller_middleware import BEARER_PROTOCOL
-from agui_container.web.formats import sse_frames
 from agui_container.web.websocket_output import MERGED_BYTES, make_frames
 from tests.conftest import Serve
 from tests.engine.doubles import Json, agent_of, ask
@@ -92,14 +91,6 @@ def test_adjacent_deltas_of_one_stream_are_one_frame(events: list[BaseEvent], de
     assert [frame.get("delta") for frame in frames] == deltas
     assert frames[0] == {**json.loads(encode(events[0])), "delta": deltas[0]}
     assert read(envelopes, with_seq=True)[-1]["metadata"]["seq"] == len(events)
-
-
-def test_sse_frames_have_an_id_and_end_in_two_line_feeds() -> None:
-    two = [encode(CustomEvent(name="a", value=1)), encode(CustomEvent(name="b", value=2))]
-    assert sse_frames(two, 7) == (
-        b'id: 7\ndata: {"type":"CUSTOM","name":"a","value":1}\n\n'
-        b'id: 8\ndata: {"type":"CUSTOM","name":"b","value":2}\n\n'
-    )
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from starlette.types import Message
 from agui_container.main import build_app
 from agui_container.ports import Item
 from agui_container.settings import Settings
-from agui_container.web.websocket_output import BURST, RATE, RateLimiter
+from agui_container.web.websocket_output import RateLimiter
 from tests.engine.doubles import Json, ask, make_service
 
 
@@ -47,13 +47,6 @@ def departures(pauses: list[float], woken_late: float = 0.0, sent_late: float = 
 def busiest_second(times: list[float]) -> int:
     """Return the largest number of frames in any second, with both of its ends and the precision of a clock."""
     return max(sum(1 for time in times if start <= time <= start + 1 + 1e-6) for start in times)
-
-
-def test_a_burst_is_free_and_then_frames_leave_evenly() -> None:
-    times = departures([0.0] * 150)
-    assert times[: int(BURST)] == [1_000.0] * int(BURST)
-    gaps = [later - earlier for earlier, later in zip(times[int(BURST) :], times[int(BURST) + 1 :], strict=False)]
-    assert gaps == pytest.approx([1 / RATE] * len(gaps))
 
 
 @given(

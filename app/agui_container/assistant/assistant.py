@@ -50,7 +50,7 @@ from agui_container.assistant.prompt.skills import (
     skill_list,
     skill_tools,
 )
-from agui_container.assistant.prompt.system_text import application_context, system_text, tool_instructions
+from agui_container.assistant.prompt.system_text import application_context, system_text, tool_servers
 from agui_container.assistant.subagents import Subagent
 from agui_container.log_values import format_fields
 from agui_container.ports import (
@@ -214,7 +214,7 @@ class Assistant:
 
     def _system(self, skill: SkillInvocation | None, toolbox: Toolbox, context: Sequence[Context]) -> str:
         skills = (skill_list(self.skills), skill.section if skill else "")
-        servers = tool_instructions(toolbox.server.values())
+        servers = tool_servers(toolbox.server.values(), toolbox.unavailable)
         return system_text(self.system_prompt, *skills, servers, application_context(context))
 
     @property

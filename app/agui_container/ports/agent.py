@@ -216,12 +216,14 @@ class TurnFacts(Struct):
         stored_interrupts: ids of the interrupts that the agent has stored itself. The engine stores the others.
         started_calls: ids of the tool calls that were started. A call without a result at a failed or cancelled end
             of the run gets one that says so.
+        repeated_calls: ids under which the agent announces another call than the thread has: no replay of that call.
     """
 
     notes: Sequence[ThreadNote] | None = None
     new_ids: Collection[str] | None = None
     stored_interrupts: set[str] = field(default_factory=set)
     started_calls: set[str] = field(default_factory=set)
+    repeated_calls: set[str] = field(default_factory=set)
 
     def is_new(self, message_id: str) -> bool:
         """Return True if this run has brought the message to the thread."""

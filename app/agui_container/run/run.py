@@ -263,7 +263,7 @@ class Run:
         return max(0.0, moment - self.started_at)  # the clock may have been set back
 
     def _send_started(self, run_input: RunAgentInput) -> None:
-        self._pipeline.start_from(run_input)
+        self._pipeline.start_from(run_input, self.ctx.turn.repeated_calls)
         self._pipeline.write(start_event(self.key, run_input.parent_run_id, self._now_ms()))
 
     def _absorb_start(self) -> None:

@@ -110,9 +110,6 @@ async def test_a_late_result_of_a_client_replaces_what_stood_in_for_it() -> None
     assert [event.delta for event in of_type(done, TextMessageContentEvent)] == ["3 messages"]
 
 
-# --- messages with calls that a node returns itself ------------------------------------------------------------------
-
-
 @tool
 async def pick(number: int) -> str:
     """Pick a number."""

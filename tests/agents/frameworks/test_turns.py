@@ -138,8 +138,6 @@ async def test_a_question_of_a_graph_and_an_approval_in_one_turn_end(
     assert len(client.questions) == 2
 
 
-# --- calls of a framework's model -------------------------------------------------------------------------------------
-
 MODELS = [
     pytest.param(langgraph_agents.calling, id="langgraph"),
     pytest.param(langgraph_agents.calling_and_remembering, id="langgraph-with-a-checkpointer"),
@@ -235,9 +233,6 @@ async def test_an_answer_whose_question_is_forgotten_is_refused(
     client = await serve(agent)
     await client.send("pay 1")
     await answer_when_forgotten(client, monkeypatch)
-
-
-# --- calls of a framework's own tools ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,26 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 from urllib.parse import parse_qs
 
+import botocore.session  # type: ignore[import-untyped]
 import pytest
-from ag_ui.core import RunErrorEvent, RunFinishedEvent, ToolCallResultEvent
+from ag_ui.core import (
+    AssistantMessage,
+    FunctionCall,
+    RunErrorEvent,
+    RunFinishedEvent,
+    Tool,
+    ToolCall,
+    ToolCallResultEvent,
+    ToolMessage,
+)
+from botocore.validate import ParamValidator  # type: ignore[import-untyped]
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from agui_container.settings import Settings
-from agui_container.testing import open_thread
+from agui_container.testing import open_thread, run_agent, user_input
 from tests.agents.upstream import pay_tools
 from tests.behaviour.server import listening
 from tests.contexts import of_type
@@ -23,6 +34,9 @@ from tests.secret_search import planted
 pytestmark = pytest.mark.wire
 
 Json = dict[str, Any]
+INPUT = (
+    botocore.session.get_session().get_service_model("bedrock-agentcore").operation_model("InvokeHarness").input_shape
+)
 ARN = "arn:aws:bedrock-agentcore:eu-central-1:123456789012:harness/helper-0123456789"
 
 
@@ -62,7 +76,12 @@ class Harness:
         self.requests: list[tuple[Request, Json]] = []
 
     async def invoke(self, request: Request) -> Response:
-        self.requests.append((request, await request.json()))
+        body = await request.json()
+        self.requests.append((request, body))
+        session = request.headers["x-amzn-bedrock-agentcore-runtime-session-id"]
+        fields = {**body, "harnessArn": request.query_params["harnessArn"], "runtimeSessionId": session}
+        if ParamValidator().validate(fields, INPUT).has_errors():
+            return JSONResponse({"message": "not valid"}, 400)
         if not self.answers:
             return JSONResponse({"message": "secret of the service"}, 400)
         events = self.answers.pop(0)
@@ -128,6 +147,24 @@ async def test_tools_of_the_settings_are_inline_functions(harness: Harness) -> N
     assert [(tool["type"], tool["name"]) for tool in first["tools"]] == [("inline_function", "pay")]
     (content,) = second["messages"][0]["content"]
     assert content["toolResult"] == {"toolUseId": "use-pay", "content": [{"text": "paid 7"}], "status": "success"}
+
+
+async def test_a_tool_without_a_description_and_an_empty_result_are_sent_as_the_service_takes_them(
+    harness: Harness,
+) -> None:
+    harness.answers = [message(text("thanks"))]
+    called = ToolCall(id="use-pick", function=FunctionCall(name="pick", arguments="{}"))
+    history = [
+        *user_input("pick").messages,
+        AssistantMessage(id="m-2", tool_calls=[called]),
+        ToolMessage(id="m-3", tool_call_id="use-pick", content=""),
+    ]
+    tools = [Tool(name="pick", description="", parameters={})]
+    request = user_input("pick").model_copy(update={"messages": history, "tools": tools})
+    events = await run_agent(None, request, Settings(agent=ARN))
+    assert isinstance(events[-1], RunFinishedEvent)
+    (_, body) = harness.requests[0]
+    assert body["messages"][0]["content"][0]["toolResult"]["content"] == []
 
 
 @pytest.mark.parametrize(

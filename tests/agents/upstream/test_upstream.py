@@ -241,6 +241,13 @@ async def test_a_reader_that_waits_holds_the_server_back() -> None:
     await stream.aclose()
 
 
+@pytest.mark.parametrize("name", ["hello.app", "mounted", "routed"])
+async def test_the_only_post_route_of_an_application_is_found_in_mounts_and_routers_too(name: str) -> None:
+    async with open_thread(settings=Settings(agent=f"tests.agents.upstream.apps:{name}")) as thread:
+        await thread.send("hi")
+        assert thread.text == "hello"
+
+
 @pytest.mark.parametrize(
     ("reference", "message"),
     [

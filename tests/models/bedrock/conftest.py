@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.models.bedrock.doubles import BedrockModels, Pauses, as_nobody
-from tests.models.bedrock.server import BedrockServer, wire_server
+from tests.models.bedrock.server import BedrockServer
+from tests.models.wire import serving
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +17,7 @@ def _aws(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 async def wire() -> AsyncIterator[BedrockServer]:
     """A server; every request that reaches it must be one that Bedrock would take."""
-    async with wire_server() as wire:
+    async with serving(BedrockServer()) as wire:
         yield wire
     assert wire.broken == []
 

@@ -21,7 +21,7 @@ from tests.models.bedrock.doubles import (
     text,
     threads_gone,
 )
-from tests.models.bedrock.server import BedrockResponse, BedrockServer
+from tests.models.bedrock.server import BedrockServer, answers
 
 pytestmark = pytest.mark.wire
 
@@ -37,7 +37,7 @@ async def cancel_task(task: asyncio.Task[list[Delta]]) -> None:
 async def test_a_cancel_before_bedrock_answers_returns_while_the_thread_still_waits(
     wire: BedrockServer, bedrock: BedrockModels
 ) -> None:
-    (answer, _) = wire.will(BedrockResponse(ANSWER, hold_head=True), ANSWER)
+    (answer, _) = wire.will(answers(*ANSWER, hold_head=True), ANSWER)
     model = bedrock(max_calls=1, max_attempts=1)
     task = asyncio.create_task(collect_deltas(model.stream(prompt())))
     await answer.held.wait()
@@ -52,7 +52,7 @@ async def test_a_cancel_before_bedrock_answers_returns_while_the_thread_still_wa
 
 
 async def test_a_stream_that_is_left_halfway_is_closed(wire: BedrockServer, bedrock: BedrockModels) -> None:
-    (answer,) = wire.will(BedrockResponse([START, text("Hel")], hold=True))
+    (answer,) = wire.will(answers(START, text("Hel"), hold=True))
     deltas = bedrock().stream(prompt())
     async for _ in deltas:
         break
@@ -62,15 +62,15 @@ async def test_a_stream_that_is_left_halfway_is_closed(wire: BedrockServer, bedr
 
 
 async def test_calls_stream_side_by_side(wire: BedrockServer, bedrock: BedrockModels) -> None:
-    answers = wire.will(*(BedrockResponse([START, text("a"), END, METADATA], hold=True) for _ in range(8)))
+    held = wire.will(*(answers(START, text("a"), END, METADATA, hold=True) for _ in range(8)))
     model = bedrock()
-    streams = [model.stream(prompt()) for _ in answers]
+    streams = [model.stream(prompt()) for _ in held]
 
     async def first(stream: AsyncIterator[Delta]) -> Delta:
         return await anext(stream)
 
     assert len(await asyncio.gather(*map(first, streams))) == 8  # all are open, none has ended
-    for answer in answers:
+    for answer in held:
         answer.release.set()
     rests = await asyncio.gather(*map(collect_deltas, streams))
     assert all(short(rest)[0] == ["stop", "end"] for rest in rests)
@@ -79,7 +79,7 @@ async def test_calls_stream_side_by_side(wire: BedrockServer, bedrock: BedrockMo
 async def test_after_the_last_event_a_connection_is_not_cut_because_another_call_may_have_it(
     wire: BedrockServer, bedrock: BedrockModels
 ) -> None:
-    (answer, _) = wire.will(BedrockResponse([START, METADATA], hold=True), ANSWER)
+    (answer, _) = wire.will(answers(START, METADATA, hold=True), ANSWER)
     model = bedrock()
     deltas = model.stream(prompt())
     await anext(deltas)

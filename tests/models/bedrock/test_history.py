@@ -157,8 +157,6 @@ def test_system_and_developer_messages_join_the_system_prompt() -> None:
     assert body["system"] == [{"text": "Be good."}, {"text": "Be kind."}, {"text": "Be brief."}]
 
 
-# --- any history ------------------------------------------------------------------------------------------------------
-
 seals = st.sampled_from([None, "", "foreign", sign_text(MODEL, "a", "s"), sign_redacted(MODEL, b"x")])
 
 

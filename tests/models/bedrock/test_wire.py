@@ -32,7 +32,8 @@ from tests.models.bedrock.doubles import (
     short,
     text,
 )
-from tests.models.bedrock.server import BedrockResponse, BedrockServer, wire_server
+from tests.models.bedrock.server import BedrockServer, answers, refuses, scripted
+from tests.models.wire import serving
 
 pytestmark = pytest.mark.wire
 
@@ -46,7 +47,7 @@ SCENARIOS = {
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared() -> AsyncIterator[tuple[BedrockServer, BedrockModel, Pauses]]:
     """One server and one model for all scenarios: making boto3's client takes longer than all of them."""
-    async with wire_server() as wire:
+    async with serving(BedrockServer()) as wire:
         pauses = Pauses()
         yield wire, BedrockModels(wire.url, pauses)(), pauses
 
@@ -61,7 +62,7 @@ async def test_a_scenario(
     tries = scenario.get("tries", 1)
     wire.requests.clear()
     pauses.taken.clear()
-    wire.will(*(BedrockResponse(**answer) for answer in scenario["answers"]))
+    wire.will(*(scripted(answer) for answer in scenario["answers"]))
     deltas: list[Delta] = []
     failed = None
     with caplog.at_level(logging.CRITICAL):
@@ -138,7 +139,7 @@ async def test_missing_settings_of_the_server_are_a_coded_error(
 
 
 async def test_silence_is_a_timeout_that_is_not_tried_again(wire: BedrockServer, bedrock: BedrockModels) -> None:
-    wire.will(BedrockResponse([START], hold=True))
+    wire.will(answers(START, hold=True))
     with pytest.raises(AppError) as caught:
         await collect_deltas(bedrock(read_timeout=0.05).stream(prompt()))
     assert caught.value.code == "MODEL_TIMEOUT"
@@ -147,7 +148,7 @@ async def test_silence_is_a_timeout_that_is_not_tried_again(wire: BedrockServer,
 async def test_the_log_has_what_clients_are_not_told(
     wire: BedrockServer, bedrock: BedrockModels, caplog: pytest.LogCaptureFixture
 ) -> None:
-    wire.will(BedrockResponse(status=400, error="ValidationException", message="the inner reason"))
+    wire.will(refuses(400, error="ValidationException", message="the inner reason"))
     with pytest.raises(AppError):
         await collect_deltas(bedrock().stream(prompt()))
     (record,) = caplog.records
@@ -159,7 +160,7 @@ async def test_a_tool_that_bedrock_refuses_costs_only_itself(
     wire: BedrockServer, bedrock: BedrockModels, pauses: Pauses, caplog: pytest.LogCaptureFixture
 ) -> None:
     message = "The model returned the following errors: tools.1.custom.input_schema: JSON schema is invalid"
-    wire.will(BedrockResponse(status=400, error="ValidationException", message=message), ANSWER, ANSWER)
+    wire.will(refuses(400, error="ValidationException", message=message), ANSWER, ANSWER)
     model, asked = bedrock(max_attempts=1), prompt(tools=["now", "bad/tool", "later"])
     for _ in range(2):
         assert short(await collect_deltas(model.stream(asked)))[0] == ["text", "Hello"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from agui_container.models import OpenAIModel, OpenAIOptions, RetryPolicy
-from tests.models.openai.server import OpenAIServer, wire_server
+from tests.models.wire import WireServer, serving
 from tests.secret_search import planted
 
 KEY = planted("openai-key")
@@ -23,7 +23,7 @@ class Naps:
 
 @dataclass
 class Models:
-    wire: OpenAIServer
+    wire: WireServer
     naps: Naps
     opened: Callable[[Callable[[], Awaitable[None]]], object]
 
@@ -31,18 +31,18 @@ class Models:
         self, *, options: OpenAIOptions | None = None, key: str | None = KEY, read: float = 5.0
     ) -> OpenAIModel:
         retry_policy = RetryPolicy(read=read, jitter=lambda: 0.0, sleep=self.naps)
-        model = OpenAIModel("m", self.wire.url, key, options, retry_policy)
+        model = OpenAIModel("m", f"{self.wire.url}/v1", key, options, retry_policy)
         self.opened(model.aclose)
         return model
 
 
 @pytest.fixture
-async def wire() -> AsyncIterator[OpenAIServer]:
-    async with wire_server() as wire:
+async def wire() -> AsyncIterator[WireServer]:
+    async with serving(WireServer()) as wire:
         yield wire
 
 
 @pytest.fixture
-async def models(wire: OpenAIServer) -> AsyncIterator[Models]:
+async def models(wire: WireServer) -> AsyncIterator[Models]:
     async with AsyncExitStack() as stack:
         yield Models(wire, Naps(), stack.push_async_callback)

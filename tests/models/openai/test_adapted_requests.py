@@ -15,8 +15,9 @@ from agui_core.transcript import Transcript
 from tests.contexts import of_type, run_input
 from tests.models.histories import IMAGE, assistant, result, user
 from tests.models.openai.conftest import Models
-from tests.models.openai.server import OpenAIResponse, OpenAIServer, refuses, speaks, sse
+from tests.models.openai.server import refuses, sends, speaks, sse
 from tests.models.openai.stream_reader import PROMPT, read_deltas, text_in
+from tests.models.wire import WireResponse, WireServer
 
 pytestmark = pytest.mark.wire
 
@@ -30,23 +31,23 @@ def call_chunk(**extra: object) -> dict[str, object]:
     return {"choices": [{"index": 0, "delta": {"tool_calls": [call | extra]}, "finish_reason": "tool_calls"}]}
 
 
-def calls(**extra: object) -> OpenAIResponse:
-    return OpenAIResponse(sse(call_chunk(**extra), "[DONE]"))
+def calls(**extra: object) -> WireResponse:
+    return sends(*sse(call_chunk(**extra), "[DONE]"))
 
 
-def thinks(field: str) -> OpenAIResponse:
-    return OpenAIResponse(
-        sse({"choices": [{"index": 0, "delta": {field: "Hm."}, "finish_reason": None}]}, call_chunk(), "[DONE]")
+def thinks(field: str) -> WireResponse:
+    return sends(
+        *sse({"choices": [{"index": 0, "delta": {field: "Hm."}, "finish_reason": None}]}, call_chunk(), "[DONE]")
     )
 
 
-def descriptions(wire: OpenAIServer) -> list[list[str]]:
+def descriptions(wire: WireServer) -> list[list[str]]:
     requests: list[Any] = [request.json for request in wire.requests]
     return [[tool["function"]["description"] for tool in body.get("tools", ())] for body in requests]
 
 
 async def test_a_refused_tool_costs_only_itself(
-    wire: OpenAIServer, models: Models, caplog: pytest.LogCaptureFixture
+    wire: WireServer, models: Models, caplog: pytest.LogCaptureFixture
 ) -> None:
     error = {"error": {"message": "Invalid schema", "param": "tools[0].function.parameters", "code": "invalid"}}
     wire.gives(refuses(400, error), speaks("a"), speaks("b"))
@@ -69,13 +70,13 @@ async def run_calculation(model: OpenAIModel, *history: Message) -> list[Message
     return transcript.messages
 
 
-def sent_calls(wire: OpenAIServer) -> list[list[dict[str, Any]]]:
+def sent_calls(wire: WireServer) -> list[list[dict[str, Any]]]:
     requests: list[Any] = [request.json for request in wire.requests]
     return [[call for message in body["messages"] for call in message.get("tool_calls", ())] for body in requests]
 
 
 async def test_opaque_fields_of_a_call_are_sent_back_in_this_turn_and_in_later_ones(
-    wire: OpenAIServer, models: Models
+    wire: WireServer, models: Models
 ) -> None:
     model = models()
     wire.gives(calls(extra_content=EXTRA), speaks("42"), speaks("Yes."))
@@ -91,7 +92,7 @@ async def test_opaque_fields_of_a_call_are_sent_back_in_this_turn_and_in_later_o
     }
 
 
-async def test_a_model_that_sees_nothing_gets_no_pictures_of_tool_results(wire: OpenAIServer, models: Models) -> None:
+async def test_a_model_that_sees_nothing_gets_no_pictures_of_tool_results(wire: WireServer, models: Models) -> None:
     refusal = refuses(400, {"error": {"message": "This model does not support image input"}})
     wire.gives(refusal, speaks("a"), speaks("b"))
     model, history = models(), Prompt("", [assistant(None, "x"), result("x", [IMAGE]), user()])
@@ -109,7 +110,7 @@ async def test_a_model_that_sees_nothing_gets_no_pictures_of_tool_results(wire: 
     ],
 )
 async def test_reasoning_content_is_sent_back_once_it_has_been_sent(
-    field: str, option: str | None, sent: str | None, wire: OpenAIServer, models: Models
+    field: str, option: str | None, sent: str | None, wire: WireServer, models: Models
 ) -> None:
     wire.gives(thinks(field), speaks("42"))
     await run_calculation(models(options=OpenAIOptions(reasoning_field=option)))
@@ -118,7 +119,7 @@ async def test_reasoning_content_is_sent_back_once_it_has_been_sent(
     assert message.get("reasoning_content") == sent
 
 
-async def test_a_server_that_refuses_reasoning_gets_none(wire: OpenAIServer, models: Models) -> None:
+async def test_a_server_that_refuses_reasoning_gets_none(wire: WireServer, models: Models) -> None:
     error = {"error": {"message": "reasoning_content is not allowed in input messages"}}
     wire.gives(thinks("reasoning_content"), refuses(400, error), speaks("42"), speaks("Yes."))
     model = models()
@@ -129,7 +130,7 @@ async def test_a_server_that_refuses_reasoning_gets_none(wire: OpenAIServer, mod
 
 
 async def test_a_server_that_misses_the_reasoning_that_another_process_got_is_sent_it(
-    wire: OpenAIServer, models: Models
+    wire: WireServer, models: Models
 ) -> None:
     wire.gives(thinks("reasoning_content"), speaks("42"))
     history = await run_calculation(models())

@@ -9,8 +9,9 @@ from agui_container.models.openai import OpenAIModel
 from agui_container.models.openai import model as model_module
 from tests.engine.doubles import WAIT
 from tests.models.openai.conftest import KEY, Models
-from tests.models.openai.server import End, OpenAIResponse, OpenAIServer, says, speaks, sse
+from tests.models.openai.server import says, sends, speaks, sse
 from tests.models.openai.stream_reader import PROMPT, read_deltas, text_in
+from tests.models.wire import WireServer
 
 pytestmark = pytest.mark.wire
 
@@ -34,14 +35,14 @@ def test_a_key_must_be_one(key: str) -> None:
         OpenAIModel("m", api_key=key)
 
 
-async def test_calls_share_a_connection(wire: OpenAIServer, models: Models) -> None:
+async def test_calls_share_a_connection(wire: WireServer, models: Models) -> None:
     wire.gives(speaks("a"), speaks("b"))
     model = models()
     assert [text_in((await read_deltas(model.stream(PROMPT)))[0]) for _ in range(2)] == ["a", "b"]
     assert wire.connections == 1
 
 
-async def test_calls_at_the_same_time_keep_their_streams_apart(wire: OpenAIServer, models: Models) -> None:
+async def test_calls_at_the_same_time_keep_their_streams_apart(wire: WireServer, models: Models) -> None:
     texts = [f"answer {number}" for number in range(20)]
     wire.gives(*(speaks(*text) for text in texts))
     model = models()
@@ -50,16 +51,18 @@ async def test_calls_at_the_same_time_keep_their_streams_apart(wire: OpenAIServe
 
 
 async def test_a_server_that_keeps_the_stream_open_after_its_end_holds_up_nothing(
-    wire: OpenAIServer, models: Models, monkeypatch: pytest.MonkeyPatch
+    wire: WireServer, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(model_module, "LINGER", 0.01)
-    wire.gives(OpenAIResponse(sse(says("a", "stop"), "[DONE]"), end=End.SILENT))
+    answer = sends(*sse(says("a", "stop"), "[DONE]"), hold=True)
+    wire.gives(answer)
     assert await read_deltas(models().stream(PROMPT)) == ([{"text": "a"}, {"stop": "end"}], None)
-    await wire.closed.wait()
+    await answer.gone.wait()
 
 
-async def test_a_cancel_closes_the_connection(wire: OpenAIServer, models: Models) -> None:
-    wire.gives(OpenAIResponse(sse(says("a")), end=End.SILENT))
+async def test_a_cancel_closes_the_connection(wire: WireServer, models: Models) -> None:
+    answer = sends(*sse(says("a")), hold=True)
+    wire.gives(answer)
     begun = asyncio.Event()
 
     async def consume() -> None:
@@ -69,8 +72,8 @@ async def test_a_cancel_closes_the_connection(wire: OpenAIServer, models: Models
 
     task = asyncio.create_task(consume())
     await begun.wait()
-    assert not wire.closed.is_set()
+    assert not answer.gone.is_set()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.wait_for(wire.closed.wait(), WAIT)
+    await asyncio.wait_for(answer.gone.wait(), WAIT)

@@ -13,8 +13,9 @@ from agui_container.protocol.errors import ErrorCode
 from agui_container.testing import run_agent
 from tests.contexts import of_type, run_input
 from tests.models.openai.conftest import KEY, Models
-from tests.models.openai.server import End, OpenAIResponse, OpenAIServer, refuses, says, speaks, sse
+from tests.models.openai.server import refuses, says, sends, speaks, sse
 from tests.models.openai.stream_reader import PROMPT, read_deltas, text_in
+from tests.models.wire import WireServer
 
 pytestmark = pytest.mark.wire
 
@@ -43,7 +44,7 @@ def test_a_status_has_a_code(status: int) -> None:
 
 @pytest.mark.parametrize("status", [400, 503])
 async def test_a_refusal_is_logged_without_the_key(
-    status: int, wire: OpenAIServer, models: Models, caplog: pytest.LogCaptureFixture
+    status: int, wire: WireServer, models: Models, caplog: pytest.LogCaptureFixture
 ) -> None:
     attempts = 3 if STATUSES[status][1] else 1
     wire.gives(*[refuses(status, {"error": {"message": f"your key {KEY} is no good"}})] * attempts)
@@ -98,7 +99,7 @@ def test_a_body_can_say_more_than_its_status(name: str) -> None:
     assert failure_of(status, parse_error_body(body)).code is code
 
 
-async def test_a_call_is_made_again_until_it_succeeds(wire: OpenAIServer, models: Models) -> None:
+async def test_a_call_is_made_again_until_it_succeeds(wire: WireServer, models: Models) -> None:
     wire.gives(refuses(503), refuses(429, retry_after="7"), speaks("Hello"))
     assert await read_deltas(models().stream(PROMPT)) == ([{"text": "Hello"}, {"stop": "end"}], None)
     assert models.naps.taken == [0.5, 7.0]
@@ -142,12 +143,12 @@ def test_a_wait_is_read_in_the_words_of_an_error(text: str) -> None:
 
 @pytest.mark.parametrize("place", ["status", "stream"])
 async def test_a_client_is_told_the_wait_that_a_server_named_in_words(
-    place: str, wire: OpenAIServer, models: Models
+    place: str, wire: WireServer, models: Models
 ) -> None:
     said = {"error": {"message": "Rate limit reached. Please try again in 1m1.5s.", "code": "rate_limit_exceeded"}}
     answers = {
         "status": refuses(429, said),
-        "stream": OpenAIResponse(sse(said)),
+        "stream": sends(*sse(said)),
     }
     wire.gives(answers[place])
     [error] = of_type(await run_agent(Assistant(models()), run_input("hi")), RunErrorEvent)
@@ -162,9 +163,9 @@ def test_waits_grow_to_a_limit_and_are_spread() -> None:
     assert retry_policy.wait(ModelFailure(ErrorCode.MODEL_THROTTLED, is_retryable=True, retry_after=3600.0), 0) is None
 
 
-async def test_a_call_that_has_begun_is_not_made_again(wire: OpenAIServer, models: Models) -> None:
+async def test_a_call_that_has_begun_is_not_made_again(wire: WireServer, models: Models) -> None:
     broken = {"error": {"message": "no", "code": "rate_limit_exceeded"}}
-    wire.gives(OpenAIResponse(sse(says("a", usage={"prompt_tokens": 3, "completion_tokens": 1}), broken)))
+    wire.gives(sends(*sse(says("a", usage={"prompt_tokens": 3, "completion_tokens": 1}), broken)))
     given, failure = await read_deltas(models().stream(PROMPT))
     assert text_in(given) == "a"
     assert "usage" in given[-1]
@@ -173,8 +174,8 @@ async def test_a_call_that_has_begun_is_not_made_again(wire: OpenAIServer, model
     assert len(wire.requests) == 1
 
 
-async def test_an_error_in_the_stream_before_the_first_delta_is_tried_again(wire: OpenAIServer, models: Models) -> None:
-    wire.gives(OpenAIResponse(sse({"error": {"message": "no", "code": 503}})), speaks("Hello"))
+async def test_an_error_in_the_stream_before_the_first_delta_is_tried_again(wire: WireServer, models: Models) -> None:
+    wire.gives(sends(*sse({"error": {"message": "no", "code": 503}})), speaks("Hello"))
     given, failure = await read_deltas(models().stream(PROMPT))
     assert failure is None
     assert text_in(given) == "Hello"
@@ -197,7 +198,7 @@ def test_only_a_status_among_the_codes_of_an_error_in_the_stream_counts_as_one(n
     assert (failure.code, failure.is_retryable) == (code, retry)
 
 
-async def test_a_server_that_is_not_there_is_unavailable(wire: OpenAIServer, models: Models) -> None:
+async def test_a_server_that_is_not_there_is_unavailable(wire: WireServer, models: Models) -> None:
     model = OpenAIModel("m", "http://127.0.0.1:1/v1", retry_policy=RetryPolicy(jitter=lambda: 0.0, sleep=models.naps))
     _, failure = await read_deltas(model.stream(PROMPT))
     await model.aclose()
@@ -206,16 +207,17 @@ async def test_a_server_that_is_not_there_is_unavailable(wire: OpenAIServer, mod
     assert models.naps.taken == [0.5, 1.0]
 
 
-async def test_a_silent_server_times_out_and_is_not_asked_again(wire: OpenAIServer, models: Models) -> None:
-    wire.gives(OpenAIResponse(end=End.SILENT))
+async def test_a_silent_server_times_out_and_is_not_asked_again(wire: WireServer, models: Models) -> None:
+    answer = sends(hold=True)
+    wire.gives(answer)
     _, failure = await read_deltas(models(read=0.05).stream(PROMPT))
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_TIMEOUT
-    await wire.closed.wait()
+    await answer.gone.wait()
     assert len(wire.requests) == 1
 
 
-async def test_usage_is_not_asked_for_where_that_is_refused(wire: OpenAIServer, models: Models) -> None:
+async def test_usage_is_not_asked_for_where_that_is_refused(wire: WireServer, models: Models) -> None:
     wire.gives(refuses(400, {"error": {"message": "Unknown parameter: stream_options"}}), speaks("a"), speaks("b"))
     model = models()
     assert [text_in((await read_deltas(model.stream(PROMPT)))[0]) for _ in range(2)] == ["a", "b"]
@@ -224,7 +226,7 @@ async def test_usage_is_not_asked_for_where_that_is_refused(wire: OpenAIServer, 
 
 
 async def test_a_key_in_a_header_is_hidden_in_the_log_with_and_without_its_scheme(
-    wire: OpenAIServer, models: Models, caplog: pytest.LogCaptureFixture
+    wire: WireServer, models: Models, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = OpenAIOptions(headers={"api-key": "a-secret", "authorization": "Bearer B-secret", "x-empty": ""})
     wire.gives(refuses(401, {"error": {"message": "no: a-secret, Bearer B-secret, B-secret", "code": "B-secret"}}))

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from agui_container.protocols.gen import agent_pb2 as roz
+from agui_container.protocols.gen import kontekst_pb2 as kontekst
 from tests.behaviour.approval_tools import PAID
 from tests.protocols.clients import Clients
 from tests.protocols.grpc.client import RozSession, call_text, schema
@@ -106,3 +107,15 @@ async def test_calls_stay_open_for_other_sessions_when_a_client_sends_no_more(cl
     second = await clients.start_session(first.thread)
     assert (await second.until("1.0 approval_requested")).approval_id == approval
     assert first.outcomes == []
+
+
+async def test_a_denial_of_a_call_that_an_earlier_turn_left_open_lets_kontekst_answer_its_prompt(
+    clients: Clients,
+) -> None:
+    first = await open_thread(clients, call_text("pay", amount=5))
+    await first.until("1.0 approval_requested")
+    run = await clients.start_run("stream 1", first.thread)
+    for call in (await run.until("tools_proposed")).calls:
+        await run.send(deny_tool=kontekst.DenyToolCommand(call_id=call.call_id))
+    rest = await run.rest()
+    assert ("tools_proposed" in rest, rest[-1], PAID[first.thread]) == (False, "completed", [])

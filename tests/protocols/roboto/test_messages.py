@@ -135,16 +135,6 @@ def block_of(message: Message) -> dict[str, object]:
     return session_messages([user(), says("a", None, "c1"), message], FACTS, 0.0)[-1].content[0]
 
 
-@pytest.mark.parametrize(
-    ("content", "output"),
-    [('{"a":1}', {"a": 1}), ("[1]", {"result": [1]}), ("words", {"result": "words"}), ("", {"result": ""})],
-)
-def test_the_output_of_a_result_is_an_object(content: str, output: object) -> None:
-    block = block_of(result("c1", content))
-    assert (block["raw_response"], block["payload"], block["status"]) == (output, output, "success")
-    assert (block["tool_name"], block["tool_use_id"], block["runtime_ms"]) == ("client_look", "c1", 0)
-
-
 def test_a_failed_result_says_so() -> None:
     of_the_server = block_of(result("c1", "No.", metadata={"failed": True, "durationMs": 7}))
     assert [of_the_server[name] for name in ("status", "raw_response", "runtime_ms")] == ["error", {"error": "No."}, 7]

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.behaviour.dialogues import SUCCESS
-from tests.behaviour.over_grpc import begin_dialogues, open_dialogue
+from tests.behaviour.over_grpc import SUCCESS, begin_dialogues, open_dialogue
 from tests.engine.doubles import Json
 from tests.server.sockets.client import HttpExchange, ask, get, is_last, is_text, post, request, run_input, text_of
 from tests.server.sockets.process import AGENT, ServerProcess

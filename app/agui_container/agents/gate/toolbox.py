@@ -3,7 +3,8 @@
 Rules:
 - A server tool takes precedence over a client tool of the same name. Of two server tools with one name the first one is
   used, and fixed tools come before those of sources.
-- A source that fails costs the run only its own tools, and the client is told by CUSTOM ``tools.unavailable``.
+- A source that fails costs the run only its own tools. The client is told by CUSTOM ``tools.unavailable``, the model by
+  the system text.
 - Every call gets a result that can be encoded, even if its tool fails. Only the texts of ``ToolError`` reach clients
   and models. Other exceptions go to the log.
 - A call is recorded as started when its tool begins.
@@ -61,7 +62,7 @@ class Toolbox(Struct, frozen=True):
 
     Attributes:
         monotonic: monotonic clock in seconds, by which calls are timed.
-        is_complete: False while a tool source is unavailable.
+        unavailable: why a source has no tools, by the source's name.
         notices: events that report the tools of sources that cannot be used.
     """
 
@@ -69,7 +70,7 @@ class Toolbox(Struct, frozen=True):
     client: Mapping[str, ag.Tool]
     rules: CallRules
     monotonic: Callable[[], float]
-    is_complete: bool = True
+    unavailable: Mapping[str, str] = {}
     notices: Sequence[BaseEvent] = ()
 
     @property
@@ -90,7 +91,7 @@ class Toolbox(Struct, frozen=True):
 
     def is_unavailable(self, call: ModelToolCall) -> bool:
         """Return True if the tool is missing and may belong to a source that is unavailable now."""
-        return call.name not in self.server and not self.is_complete
+        return call.name not in self.server and bool(self.unavailable)
 
     def decide(self, call: ModelToolCall, *, is_approved: bool = False) -> PolicyDecision:
         """Decide if a call may run, needs an approval, or must not run. The reason of a denial is its result."""
@@ -182,8 +183,8 @@ async def gather_tools(
         if problem:
             ctx.logger.warning("tools unavailable %s", format_fields({"source": source.name, "error": problem}))
             notices.append(ag.CustomEvent(name=TOOLS_UNAVAILABLE, value={"source": source.name, "message": problem}))
-    is_complete = not any(isinstance(found, str) for found in listed)
-    return Toolbox(server, {}, ctx.call_rules, monotonic, is_complete, notices).with_client(offered, ctx)
+    unavailable = {source.name: found for source, found in zip(sources, listed, strict=True) if isinstance(found, str)}
+    return Toolbox(server, {}, ctx.call_rules, monotonic, unavailable, notices).with_client(offered, ctx)
 
 
 async def _list_tools(source: ToolSource, ctx: RunContext) -> Sequence[Tool] | str:

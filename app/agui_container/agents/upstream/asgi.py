@@ -12,7 +12,7 @@ Source: ASGI specification 3.0. ``httpx.ASGITransport`` collects a whole body be
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from typing import Any, cast
 
@@ -157,10 +157,13 @@ def scope_of(request: httpx.Request, state: Mapping[str, Any]) -> MutableMapping
     }
 
 
-def post_paths(app: object) -> list[str]:
-    routes = cast("list[object]", getattr(app, "routes", []))
-    return [
-        path
-        for route in routes
-        if "POST" in (getattr(route, "methods", None) or ()) and isinstance(path := getattr(route, "path", None), str)
-    ]
+def post_paths(app: object, prefix: str = "") -> Iterator[str]:
+    """Yield the paths of POST routes, also those of mounted applications and of FastAPI's included routers."""
+    for route in cast("list[object]", getattr(app, "routes", [])):
+        included: object = getattr(route, "effective_route_contexts", None)  # FastAPI 0.165; 0.135 copies the routes
+        for context in cast("Iterable[object]", included()) if callable(included) else (route,):
+            each: object = getattr(context, "starlette_route", None) or context
+            path = prefix + getattr(each, "path", "")
+            if "POST" in (getattr(each, "methods", None) or ()):
+                yield path
+            yield from post_paths(each, path)

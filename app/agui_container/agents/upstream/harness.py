@@ -92,7 +92,7 @@ def body_of(request: RunAgentInput) -> Json:
             "name": tool.name,
             "config": {
                 "inlineFunction": {
-                    "description": tool.description,
+                    "description": tool.description or tool.name,
                     "inputSchema": tool.parameters or {"type": "object", "properties": {}},
                 }
             },
@@ -108,12 +108,18 @@ def new_messages(messages: Sequence[Message]) -> Iterator[Json]:
     blocks: list[Json] = []
     for message in messages[start:]:
         if isinstance(message, ToolMessage):
-            result = {"toolUseId": message.tool_call_id, "content": [{"text": text_of(for_models(message.content))}]}
-            blocks.append({"toolResult": {**result, "status": "error" if message.error else "success"}})
+            content = text_blocks(text_of(for_models(message.content)))
+            status = "error" if message.error else "success"
+            blocks.append({"toolResult": {"toolUseId": message.tool_call_id, "content": content, "status": status}})
         elif isinstance(message, UserMessage):
-            blocks.append({"text": text_of(message.content)})
+            blocks.extend(text_blocks(text_of(message.content)))
     if blocks:
         yield {"role": "user", "content": blocks}
+
+
+def text_blocks(text: str) -> list[Json]:
+    """Return no block for an empty text, which the service refuses."""
+    return [{"text": text}] if text else []
 
 
 # --- answer -----------------------------------------------------------------------------------------------------------

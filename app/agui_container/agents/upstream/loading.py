@@ -82,7 +82,7 @@ def application_agent(source: object, name: str, path: str | None, options: Upst
 
 def only_post_path(app: object, name: str) -> str:
     """Raise ``AgentLoadError`` if the application has none or several. The message lists them."""
-    paths = post_paths(app)
+    paths = list(post_paths(app))
     if len(paths) == 1:
         return paths[0]
     if not paths:
