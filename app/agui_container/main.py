@@ -31,7 +31,7 @@ from agui_container.auth_factory import build_authentication, build_sign_in
 from agui_container.engine.engine import CLOSE_SECONDS, Engine, close_all
 from agui_container.engine.limits import IdentityLimits, OnDisconnect, Policy
 from agui_container.imports import missing_module
-from agui_container.log_values import format_fields
+from agui_container.log_values import format_fields, mask_passwords
 from agui_container.ports import Agent, Clock
 from agui_container.ports.agent import SystemClock
 from agui_container.ports.bus import BusUnavailable
@@ -297,7 +297,7 @@ def build_service(settings: Settings, agent_object: object = None) -> Engine:
         only_answers=only_answers(agent),
         thread_cleanup=thread_cleanup_of(agent),
         closers=closers,
-        name_of=namer_of(agent, settings.agent),
+        name_of=namer_of(agent, mask_passwords(settings.agent)),
         files=file_store,
         has_other_work=sdk_tasks_of(modules_of(settings, agent_object)),
         answer_app=app_requests(settings, cluster.store, factory.sources),
@@ -385,7 +385,7 @@ def build_capabilities(agent: Agent, settings: Settings, *, has_files: bool = Fa
                 **(own.custom or {}),
                 **({"suggestions": list(settings.console_suggestions)} if settings.console_suggestions else {}),
                 **({"prices": read_prices(settings.model_prices)} if settings.model_prices != "{}" else {}),
-                **({} if settings.agent == "assistant" else {"agent": settings.agent}),
+                **({} if settings.agent == "assistant" else {"agent": mask_passwords(settings.agent)}),
                 "commands": [name for name in COMMANDS if has_files or not name.startswith("files.")],
                 **({"grpc": services} if services else {}),
                 "maxBodyBytes": settings.max_body_bytes,

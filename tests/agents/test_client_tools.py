@@ -1,15 +1,18 @@
 """Results of client tools that arrive one by one: the model is asked once it has all of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 from ag_ui import core as ag
+from msgspec.structs import replace
 
 from agui_container.assistant.assistant import Assistant
-from agui_container.ports import Delta, Item, StopDelta, StopReason, TextDelta, ToolCallDelta
+from agui_container.assistant.context_window.window import SNAPSHOT, ContextBudget
+from agui_container.assistant.subagents import Subagent
+from agui_container.ports import ClientOffer, Delta, Item, StopDelta, StopReason, TextDelta, ToolCallDelta
 from agui_container.testing import run_agent
 from agui_container.tools.builtin import builtin_tools
-from tests.agents.doubles import DONE, ScriptedModel, answering, asks
+from tests.agents.doubles import DONE, ScriptedModel, ScriptedTool, answering, asks
 from tests.contexts import client_tool, collect_items, expanded, of_type, run_context, run_input
 
 
@@ -109,3 +112,22 @@ async def test_a_client_tool_that_a_server_tool_hides_is_named_in_the_log(caplog
     caplog.set_level("INFO")
     await calls_model(client=("add", "paint"))
     assert caplog.text.count("client tools hidden by server tools of the same names tools=add") == 1
+
+
+async def test_a_changed_offer_is_counted_in_the_next_prompt_of_the_runs_own_agent_and_kept_from_subagents() -> None:
+    offer, heard = ClientOffer(), list[Item]()
+
+    async def change(_: Mapping[str, object]) -> str:
+        offer.latest = [client_tool("paint")], [ag.Context(description="wall", value="blue")]
+        return "changed"
+
+    inner = ScriptedModel([asks("change"), DONE])
+    helper = Subagent("helper", "It helps.", Assistant(inner, [ScriptedTool("change", change)]))
+    outer = ScriptedModel([asks(("helper", '{"task": "change"}')), DONE])
+    assistant = Assistant(outer, [helper], budget=ContextBudget(10_000))
+    await collect_items(assistant.run(run_input("go"), replace(run_context(emit=heard.append), offer=offer)))
+    assert [[tool.name for tool in prompt.tools] for prompt in inner.prompts] == [["change"], ["change"]]
+    assert [[tool.name for tool in prompt.tools] for prompt in outer.prompts] == [["helper"], ["helper", "paint"]]
+    assert [("blue" in prompt.system) for prompt in outer.prompts] == [False, True]
+    counted = [it.value for it in heard if isinstance(it, ag.CustomEvent) and it.name == SNAPSHOT]
+    assert all(counted[0][name] < counted[1][name] for name in ("systemTokens", "toolTokens"))

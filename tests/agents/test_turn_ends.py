@@ -268,7 +268,9 @@ async def announce_at_once(steps: Sequence[str], input: RunAgentInput, ctx: RunC
 
 
 @pytest.mark.parametrize(
-    ("policy", "amounts"), [(POLICY, (1, 2, 3)), ("[]", (1, 1, 3))], ids=["in runs of their own", "in one run"]
+    ("policy", "amounts"),
+    [(POLICY, (1, 2, 3)), (POLICY, (1, 1, 1)), ("[]", (1, 1, 3))],
+    ids=["in runs of their own", "equal ones in runs of their own", "in one run"],
 )
 async def test_calls_for_which_a_model_uses_one_id_have_an_id_each_in_the_history(
     policy: str, amounts: Sequence[int]

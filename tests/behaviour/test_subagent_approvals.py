@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 import pytest
-from ag_ui.core import RunAgentInput
+from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
 
 from agui_container.agents.as_agent import as_agent
 from agui_container.assistant.assistant import Assistant
 from agui_container.assistant.subagents import Subagent
 from agui_container.models.offline import OfflineModel
-from agui_container.ports import Item, Permission, PolicyDecision, RunContext
+from agui_container.ports import Item, Permission, PolicyDecision, RunContext, RunInterrupted
 from tests.behaviour.client import outcome, text
 from tests.behaviour.conversations import ClientThread, answer, interrupts, results
 from tests.behaviour.subagents import call_messages, of_type, paid, parts, pay, team
@@ -144,6 +144,27 @@ async def test_calls_of_subagents_are_asked_for(
     said = "delegate " * max(asked.count("delegate"), 1) + 'call pay {"amount": 5}'
     assert await approve_all(thread, said, props) == asked
     assert paid == [5]
+
+
+@pytest.mark.parametrize("raises", [False, True], ids=["event", "exception"])
+async def test_a_subagent_asks_a_question_of_its_own_and_goes_on_with_the_answer(
+    connect: Connect, *, raises: bool
+) -> None:
+    async def order(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        question = Interrupt(id="size", reason="choice", message="Which size?")
+        if input.resume:
+            yield f"ordered {input.resume[0].payload}"
+        elif raises:
+            raise RunInterrupted([question])
+        else:
+            asked = RunFinishedInterruptOutcome(interrupts=[question])
+            yield RunFinishedEvent(thread_id=input.thread_id, run_id=input.run_id, outcome=asked)
+
+    thread = ClientThread(await connect(delegating(order)))
+    first = await thread.say("delegate a shirt")
+    [question] = interrupts(first)
+    assert (question["message"], question["subagentRunId"]) == ("Which size?", parts(first)[0])
+    assert "'size': 'L'" in text(await thread.say(resume=[answer(question, size="L")]))
 
 
 async def test_a_denial_in_a_subagent_ends_a_run_that_wants_that_and_nothing_more_is_said(connect: Connect) -> None:

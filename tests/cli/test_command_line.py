@@ -1,5 +1,6 @@
 """The frame of the command line: help, unknown commands, missing packages of the extra, colours."""
 
+import logging
 import os
 import socket
 import subprocess
@@ -60,7 +61,7 @@ def test_a_terminal_that_wants_no_colours_gets_none(variable: str, value: str, m
 
 
 TAKING = {
-    "platform": ["--auth", "none", "--port"],
+    "platform": ["--port"],
     "chat": ["--web", "--no-open", "http://localhost:9", "--web-port"],
     "dev": ["--host", "127.0.0.1", "--no-open", "--port"],
 }
@@ -69,8 +70,13 @@ TAKING = {
 @pytest.mark.wire
 @pytest.mark.parametrize("name", TAKING)
 def test_a_port_that_is_taken_is_one_line(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.INFO)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     for variable in [each for each in os.environ if each.startswith("AGUI_")]:
@@ -79,7 +85,7 @@ def test_a_port_that_is_taken_is_one_line(
         port = taken.getsockname()[1]
         assert main([name, *TAKING[name], str(port)]) == 2
     expected = f"cannot listen on 127.0.0.1:{port}: Address already in use. Port 0 takes a free one.\n"
-    assert capsys.readouterr().err.endswith(expected)
+    assert (capsys.readouterr().err, caplog.messages) == (expected, [])
 
 
 WITHOUT_UNIX = """

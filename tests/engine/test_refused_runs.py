@@ -57,7 +57,7 @@ IN_VAIN: dict[str, tuple[Sequence[Item], BaseEvent, Sequence[str]]] = {
 def begin_pipeline(memory: LogMemory | None = None) -> tuple[EventPipeline, EventLog]:
     log, numbers = EventLog("r1", memory or log_memory(1 << 30, 1 << 30), Flusher()), count(1)
     pipeline = EventPipeline(lambda: f"id-{next(numbers)}", log)
-    pipeline.start_from(asking())
+    pipeline.start_from(asking(), set())
     pipeline.write(RunStartedEvent(thread_id="t1", run_id="r1"))
     pipeline.submit(SubagentStartedEvent(subagent_run_id="s", name="s"))
     return pipeline, log

@@ -18,7 +18,7 @@ from tests.server.sockets.agents import EXECUTIONS
 from tests.server.sockets.client import PATIENCE, ask, post, run_input, say
 
 KILLS = int(os.environ.get("AGUI_TEST_KILLS", "1"))
-"""Number of replicas that are killed, each at another moment. docs/operations.md tells how to kill more."""
+"""Number of replicas that are killed, each at another moment."""
 
 RUNS, LONGEST = 12, 1_000
 FINISHED, HELD = 0, 1

@@ -126,7 +126,7 @@ OPENED: tuple[Make, ...] = (
 def begin_pipeline() -> tuple[EventPipeline, EventLog]:
     log, ids = EventLog("r1", log_memory(1 << 40, 1 << 40), Flusher()), count(1)
     made = EventPipeline(lambda: f"id-{next(ids)}", log)
-    made.start_from(asking())
+    made.start_from(asking(), set())
     made.write(ag.RunStartedEvent(thread_id="t1", run_id="r1"))
     for make in OPENED:
         made.submit(make())  # type: ignore[arg-type]

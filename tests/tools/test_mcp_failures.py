@@ -1,6 +1,7 @@
 """MCP servers that refuse, forget, restart or cannot be reached."""
 
 import asyncio
+import json
 import sys
 from collections.abc import Callable
 
@@ -10,10 +11,11 @@ from starlette.responses import Response
 
 from agui_container.assistant.assistant import Assistant
 from agui_container.models.offline import OfflineModel
-from agui_container.ports import Item, ToolContent, ToolError
+from agui_container.ports import Item, TextDelta, ToolContent, ToolError
 from agui_container.tools.builtin import builtin_tools
 from agui_container.tools.mcp.servers import HttpServer, Server, StdioServer
 from agui_container.tools.mcp.source import McpSource
+from tests.agents.doubles import ScriptedModel
 from tests.contexts import collect_items, of_type, run_context, run_input
 from tests.engine.doubles import eventually
 from tests.tools.mcp_fixtures import WAIT, Rig
@@ -37,6 +39,19 @@ async def test_a_refused_credential_is_named_to_the_caller_and_in_the_log(
     assert str(caught.value) == UNAUTHORISED
     challenge = "'Bearer realm=\"demo\"'" if status == 401 else "''"
     assert f"MCP server refused the credential server=demo status={status} www_authenticate={challenge}" in caplog.text
+
+
+@pytest.mark.parametrize("method", ["initialize", "tools/list"])
+async def test_the_model_and_the_client_of_a_run_without_tools_read_that_the_credential_was_refused(
+    method: str,
+) -> None:
+    model = ScriptedModel([[TextDelta("Done.")]])
+    emitted: list[Item] = []
+    async with scripted(Scripted(refusals={method: refused(403)})) as rig:
+        assistant = Assistant(model, sources=(rig.source,))
+        await collect_items(assistant.run(run_input("go"), run_context(emit=emitted.append)))
+    assert json.dumps({"server": "demo", "unavailable": UNAUTHORISED}) in model.prompts[0].system
+    assert [event.value for event in of_type(emitted, CustomEvent)] == [{"source": "demo", "message": UNAUTHORISED}]
 
 
 @pytest.mark.parametrize(

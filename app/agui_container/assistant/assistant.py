@@ -6,6 +6,8 @@ Rules:
 - Calls of client tools stay unanswered and end the run. The next run brings their results.
 - Calls that need an approval end the run with interrupts. The next run brings the answers.
 - The model is called again only when all its calls have results.
+- Changes of the client's tools and context count from the next model call. A call of a client tool that has been
+  removed since then still goes to the client.
 """
 
 import time
@@ -37,7 +39,7 @@ from agui_container.agents.gate.gate import ToolGate, finish_event, interrupts_o
 from agui_container.agents.gate.journal import Journal
 from agui_container.agents.gate.toolbox import Toolbox, gather_tools
 from agui_container.agents.run_limits import check_step, with_limits
-from agui_container.assistant.context_window.window import ContextBudget
+from agui_container.assistant.context_window.window import ContextBudget, Window
 from agui_container.assistant.file_data import FileData
 from agui_container.assistant.history import answerable, trusted_conversation
 from agui_container.assistant.model_turn import MediaReports, ModelTurn
@@ -48,7 +50,7 @@ from agui_container.assistant.prompt.skills import (
     skill_list,
     skill_tools,
 )
-from agui_container.assistant.prompt.system_text import application_context, system_text, tool_instructions
+from agui_container.assistant.prompt.system_text import application_context, system_text, tool_servers
 from agui_container.assistant.subagents import Subagent
 from agui_container.log_values import format_fields
 from agui_container.ports import (
@@ -135,6 +137,7 @@ class Assistant:
         file_data = FileData(ctx)
         while not must_wait:
             check_step(next(steps), self.max_steps, ctx)
+            prompt = self._with_offer(prompt, window, gate, skill)
             await window.fit()
             answer, messages = ModelTurn(ctx, media_reports), await file_data.inline(window.messages)
             sent = replace(prompt, messages=messages)
@@ -148,7 +151,7 @@ class Assistant:
                 yield event
             window.add(answer.messages)
             window.snapshot()
-            client_ids, own_calls = toolbox.split_calls(answer.calls)
+            client_ids, own_calls = gate.toolbox.split_calls(answer.calls)
             made = await gate.make([CallNote(call) for call in own_calls])
             waiting = [note for note in made if note.result is None]
             results = [note.result.to_message(ctx.new_id(), note.id) for note in made if note.result is not None]
@@ -198,9 +201,20 @@ class Assistant:
             messages = answerable(messages, [*input.messages, *gate.new_results])
         return Prompt(self._system(skill, gate.toolbox, input.context or ()), messages, gate.toolbox.specs)
 
+    def _with_offer(self, prompt: Prompt, window: Window, gate: ToolGate, skill: SkillInvocation | None) -> Prompt:
+        """Return the prompt with what the client has changed since the model call before."""
+        latest = gate.ctx.offer.take() if gate.ctx.offer is not None else None
+        if latest is None:
+            return prompt
+        tools, context = latest
+        gate.toolbox = gate.toolbox.with_client(tools, gate.ctx)
+        changed = replace(prompt, system=self._system(skill, gate.toolbox, context), tools=gate.toolbox.specs)
+        window.count_prompt(changed)
+        return changed
+
     def _system(self, skill: SkillInvocation | None, toolbox: Toolbox, context: Sequence[Context]) -> str:
         skills = (skill_list(self.skills), skill.section if skill else "")
-        servers = tool_instructions(toolbox.server.values())
+        servers = tool_servers(toolbox.server.values(), toolbox.unavailable)
         return system_text(self.system_prompt, *skills, servers, application_context(context))
 
     @property

@@ -45,7 +45,17 @@ from agui_container.agents.as_agent import with_store
 from agui_container.agents.gate.calls import failed_result, result_event
 from agui_container.agents.gate.toolbox import is_failure
 from agui_container.log_values import format_fields
-from agui_container.ports import Agent, Item, RunContext, RunState, Suspension, ToolContent, ToolError, ToolSuspension
+from agui_container.ports import (
+    Agent,
+    Item,
+    RunContext,
+    RunState,
+    Suspension,
+    ToolContent,
+    ToolError,
+    ToolSuspension,
+    interrupts_of,
+)
 from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.store import Store
 from agui_container.protocol.encoder import encode_whole
@@ -86,6 +96,7 @@ class SubagentInvocation:
             tool_call_id=None,
             subagent_run_id=self.key,
             part_of=self._parent.part_of or self._parent.thread_id,
+            offer=None,
         )
 
     def make_input(self, answers: Sequence[ResumeEntry]) -> RunAgentInput:
@@ -152,7 +163,7 @@ class SubagentInvocation:
         if isinstance(ended.outcome, RunFinishedCancelledOutcome):
             raise self.fail("The agent was cancelled.", None)
         if isinstance(ended.outcome, RunFinishedInterruptOutcome):
-            raise self._suspend(ended.outcome.interrupts)
+            raise self.suspend(ended.outcome.interrupts)
         self._close(None)
         success = SubagentFinishedSuccessOutcome()
         result = whole_value(ended.result)
@@ -169,7 +180,7 @@ class SubagentInvocation:
         self._closed = True
         return ToolError(message)
 
-    def _suspend(self, interrupts: Sequence[Interrupt]) -> ToolSuspension:
+    def suspend(self, interrupts: Sequence[Interrupt]) -> ToolSuspension:
         own = [interrupt.id for interrupt in interrupts if interrupt.subagent_run_id in (None, self.key)]
         self._close(None, answered=False)
         suspended = SubagentFinishedSuspendedOutcome(interrupt_ids=own or None)
@@ -286,6 +297,8 @@ class Subagent(Struct, frozen=True):
         except BaseException as error:
             if isinstance(error, ToolError | ToolSuspension) or not is_failure(error):
                 raise
+            if asked := interrupts_of(error):
+                raise invocation.suspend(asked) from error
             ctx.logger.error(  # noqa: TRY400 - only the trace of user code
                 "subagent failed %s", format_fields({"subagent": self.name}), exc_info=error
             )

@@ -129,21 +129,22 @@ def platform(
     log_decisions()
     if max_lifetime < idle_timeout:
         raise click.BadParameter("must not be less than --idle-timeout", param_hint="--max-lifetime")
-    make_container, authorizer = container_factory(agent, command, env), make_authorizer(auth)
-    tokens = ("Authorization",) if authorizer.forwards_token else ()
-    try:
-        allowed = check_allowlist((*tokens, *allow_header))
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--allow-header") from None
-    options = PlatformOptions(
-        make_container,
-        authorizer,
-        replace(LIMITS, idle_seconds=idle_timeout, lifetime_seconds=max_lifetime),
-        allowed,
-        path,
-        freezes=not no_freeze,
-    )
+    make_container = container_factory(agent, command, env)
     with listen(host, port) as listener:
+        authorizer = make_authorizer(auth)
+        tokens = ("Authorization",) if authorizer.forwards_token else ()
+        try:
+            allowed = check_allowlist((*tokens, *allow_header))
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--allow-header") from None
+        options = PlatformOptions(
+            make_container,
+            authorizer,
+            replace(LIMITS, idle_seconds=idle_timeout, lifetime_seconds=max_lifetime),
+            allowed,
+            path,
+            freezes=not no_freeze,
+        )
         return asyncio.run(serve_platform(options, listener))
 
 

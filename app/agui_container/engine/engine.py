@@ -22,7 +22,7 @@ from agui_container.engine.limits import Limit, Policy, Quota
 from agui_container.engine.registry import OpenReaders, RunRegistry
 from agui_container.engine.single_reader_runs import AnswerApp, AppRun, no_server
 from agui_container.engine.threads import ThreadCommands
-from agui_container.ports import LOG_FIELDS, Agent, Caller, Item, RunContext, RunState, ThreadCleanup, Tool
+from agui_container.ports import LOG_FIELDS, Agent, Caller, ClientOffer, Item, RunContext, RunState, ThreadCleanup, Tool
 from agui_container.ports.files import FileStore
 from agui_container.ports.records import RunKey, RunRecord
 from agui_container.protocol.errors import AppError, shutting_down
@@ -131,12 +131,17 @@ class Engine:
         return OnBusy.ENQUEUE if is_of_app else self._policy.busy_choice(run_input.forwarded_props)
 
     async def admit(
-        self, run_input: RunAgentInput, caller: Caller, size: int = 0, condition: ThreadCondition = NO_CONDITION
+        self,
+        run_input: RunAgentInput,
+        caller: Caller,
+        size: int = 0,
+        condition: ThreadCondition = NO_CONDITION,
+        offer: ClientOffer | None = None,
     ) -> Subscription:
         """Register a run, wait until it is active or queued, and read it from its first event.
 
         If the run with these ids is known, that one is read. ``size`` are the bytes of the request, ``condition`` is
-        one on the thread.
+        one on the thread, and ``offer`` has the changes of the client's tools and context during the run.
 
         Raises:
             AppError: SHUTTING_DOWN, THREAD_BUSY, RATE_LIMIT_EXCEEDED, STORE_UNAVAILABLE; RUN_NOT_FOUND for a retry
@@ -146,7 +151,8 @@ class Engine:
         if (request := read_app_request(run_input)) is not None:
             return self.readers.open(self._run_app(request, run_input, caller), 0)
         known = self.registry.by_key.get(RunKey(caller.owner, run_input.thread_id, run_input.run_id))
-        subscription = self.readers.open(self.admission.register(run_input, caller, RunOrigin(size, condition)), 0)
+        origin = RunOrigin(size, condition, offer=offer)
+        subscription = self.readers.open(self.admission.register(run_input, caller, origin), 0)
         try:
             while isinstance(run := subscription.run, Run) and (other := await run.life.wait_settled()) is not None:
                 subscription.close()
@@ -217,6 +223,7 @@ class Engine:
             yield_turn=services.yield_turn,
             state=RunState(services.state, services.emit),
             limits=self._policy.run_limits(run_input.forwarded_props),
+            offer=origin.offer,
             file=partial(self.files.get, caller.owner),
         )
         return Run(

@@ -51,7 +51,7 @@ from agui_container.ports.tool import (
     ToolSuspension,
     consent_question,
 )
-from agui_container.ports.tool_calls import CallRules, Permission, Policy, PolicyDecision, allow_all
+from agui_container.ports.tool_calls import CallRules, ClientOffer, Permission, Policy, PolicyDecision, allow_all
 from agui_core.expander import MessageText
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "Agent",
     "CallRules",
     "Caller",
+    "ClientOffer",
     "Clock",
     "ContextWindowed",
     "Delta",

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from agui_container.ports.auth import Caller, session_label, thread_key
 from agui_container.ports.files import File, no_file
 from agui_container.ports.records import ThreadNote
-from agui_container.ports.tool_calls import CallRules, CallSlots
+from agui_container.ports.tool_calls import CallRules, CallSlots, ClientOffer
 from agui_core.expander import MessageText
 
 T = TypeVar("T")
@@ -216,12 +216,14 @@ class TurnFacts(Struct):
         stored_interrupts: ids of the interrupts that the agent has stored itself. The engine stores the others.
         started_calls: ids of the tool calls that were started. A call without a result at a failed or cancelled end
             of the run gets one that says so.
+        repeated_calls: ids under which the agent announces another call than the thread has: no replay of that call.
     """
 
     notes: Sequence[ThreadNote] | None = None
     new_ids: Collection[str] | None = None
     stored_interrupts: set[str] = field(default_factory=set)
     started_calls: set[str] = field(default_factory=set)
+    repeated_calls: set[str] = field(default_factory=set)
 
     def is_new(self, message_id: str) -> bool:
         """Return True if this run has brought the message to the thread."""
@@ -253,6 +255,7 @@ class RunContext(Struct, frozen=True):
         part_of: id of the client's thread to which the thread of a subagent belongs; None in the run's own agent.
         call_tool: calls one of ``tools`` under the tool policy, with approvals. See ``ToolCaller``.
         turn: facts about the turn of the run, for the gate of tool calls.
+        offer: changes of the client's tools and context during the run; None if its protocol has none.
         file: returns the file that a message of the caller names by its id, with its bytes. None if there is none (any
             more). Raises ``AppError`` STORE_UNAVAILABLE.
     """
@@ -277,6 +280,7 @@ class RunContext(Struct, frozen=True):
     part_of: str | None = None
     call_tool: ToolCaller = _no_tools
     turn: TurnFacts = field(default_factory=TurnFacts)
+    offer: ClientOffer | None = None
     file: Callable[[str], Awaitable[File | None]] = no_file
 
     @property

@@ -1,4 +1,4 @@
-"""Rules and limits of the tool calls of one run, also of those of its subagents.
+"""Rules and limits of the tool calls of one run, also of those of its subagents, and what its client offers.
 
 Rule: what a run's caller or the operator demands of tool calls holds at any depth.
 
@@ -13,6 +13,7 @@ from contextvars import copy_context
 from enum import StrEnum
 from typing import TypeVar
 
+from ag_ui.core import Context, Tool
 from msgspec import Struct
 
 
@@ -74,6 +75,20 @@ class CallRules(Struct, frozen=True):
         """Return the strictest decision of the policies; of equally strict ones, the last, which is the nearest."""
         decisions = [policy(tool_name) for policy in reversed(self.policies)]
         return max(decisions, key=lambda it: STRICTNESS.index(it.permission), default=allow_all(tool_name))
+
+
+class ClientOffer(Struct):
+    """The client's tools and context, if they have changed since the input of the run.
+
+    Attributes:
+        latest: tools and context for the next model call; None once the agent has taken them.
+    """
+
+    latest: tuple[Sequence[Tool], Sequence[Context]] | None = None
+
+    def take(self) -> tuple[Sequence[Tool], Sequence[Context]] | None:
+        latest, self.latest = self.latest, None
+        return latest
 
 
 T = TypeVar("T")

@@ -31,11 +31,16 @@ from agui_core.turns import repeated_id, repeated_ids
 
 
 class ThreadCallIds(Struct):
-    """Ids of the calls of one run. ``waiting`` are ids of calls of the history that the run may announce again."""
+    """Ids of the calls of one run.
+
+    ``waiting`` are ids of calls of the history that the run may announce again. ``repeated`` are those that it has used
+    for other calls than the thread has.
+    """
 
     sequence: RunSequence
     rules: ProducerRules
     waiting: set[str]
+    repeated: set[str]
     _ids: dict[str, list[str]] = field(default_factory=dict)
 
     def rename(self, event: BaseEvent) -> BaseEvent:
@@ -49,6 +54,7 @@ class ThreadCallIds(Struct):
     def _begin(self, call_id: str) -> None:
         is_repeated = call_id in self.rules.known_calls and call_id not in self.waiting
         if is_repeated and not self.sequence.is_open(TOOL_CALL, self._latest(call_id)):
+            self.repeated.add(call_id)
             made = len(list(repeated_ids(call_id, self.rules.known_calls)))
             self._ids.setdefault(call_id, [call_id]).append(repeated_id(call_id, made + 1))
 

@@ -128,13 +128,16 @@ class EventPipeline:
         self._state_users = 0
         self._is_released = False
 
-    def start_from(self, run_input: RunAgentInput) -> None:
-        """Begin with the complete input, before the first event. No reference to it is stored."""
+    def start_from(self, run_input: RunAgentInput, repeated_calls: set[str]) -> None:
+        """Begin with the complete input, before the first event. No reference to it is stored.
+
+        ``repeated_calls`` gets the ids that the agent uses again for another call.
+        """
         self.state = SharedState(run_input.state)
         self._rules = ProducerRules(run_input.messages, resumed=bool(run_input.resume))
         self._transcript = Transcript(run_input.messages)
         waiting = {call.id for call in unanswered_calls(run_input.messages)} if run_input.resume else set[str]()
-        self._call_ids = ThreadCallIds(self._sequence, self._rules, waiting)
+        self._call_ids = ThreadCallIds(self._sequence, self._rules, waiting, repeated_calls)
 
     # --- items of agents and tools ---
 

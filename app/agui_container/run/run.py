@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from agui_container.conversation.merge import without_activities
 from agui_container.log_values import FACTS, format_fields
-from agui_container.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer, interrupts_of
+from agui_container.ports import LOG_FIELDS, Agent, ClientOffer, Clock, Item, RunContext, Timer, interrupts_of
 from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.records import RunStatus, StoreWarning
 from agui_container.protocol.encoder import encode, encode_whole
@@ -67,12 +67,14 @@ class RunOrigin(Struct, frozen=True):
         size: bytes of the request.
         condition: condition on the thread.
         on_busy: treatment of other runs of the thread.
+        offer: changes of the client's tools and context while the run lasts.
         is_answer: True if the id is derived from that of the run whose interrupts are answered.
     """
 
     size: int = 0
     condition: ThreadCondition = NO_CONDITION
     on_busy: OnBusy = OnBusy.REJECT
+    offer: ClientOffer | None = None
     is_answer: bool = False
 
 
@@ -261,7 +263,7 @@ class Run:
         return max(0.0, moment - self.started_at)  # the clock may have been set back
 
     def _send_started(self, run_input: RunAgentInput) -> None:
-        self._pipeline.start_from(run_input)
+        self._pipeline.start_from(run_input, self.ctx.turn.repeated_calls)
         self._pipeline.write(start_event(self.key, run_input.parent_run_id, self._now_ms()))
 
     def _absorb_start(self) -> None:

@@ -18,6 +18,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import interrupt
 
 from agui_container import langchain_tools
+from tests.agents.frameworks.dice import stumble
 from tests.agents.frameworks.scripted_model import ARGUMENTS, Use, answer
 from tests.agents.turns import EFFECTS
 from tests.agents.turns_of_models import next_calls
@@ -157,7 +158,7 @@ async def server_tools(state: VisitsGraphState, config: RunnableConfig) -> objec
     return await ToolNode(langchain_tools()).ainvoke(state, config)
 
 
-graph = loop(model, ToolNode([roll, hang, whoami, roll_if_allowed]))
+graph = loop(model, ToolNode([roll, hang, whoami, roll_if_allowed, tool(stumble)]))
 calling_graph = loop(calling_model, server_tools)
 
 agent = graph.compile()

@@ -12,6 +12,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 from pydantic_ai.ui import StateDeps
 
 from agui_container import ports, pydantic_toolset
+from tests.agents.frameworks.dice import charge, roll, stumble
 from tests.agents.frameworks.scripted_model import ARGUMENTS, Use, answer
 from tests.agents.turns import EFFECTS
 from tests.agents.turns_of_models import next_calls
@@ -35,16 +36,6 @@ async def stream_calls(messages: Sequence[ModelMessage], _: AgentInfo) -> AsyncI
         yield "done"
 
 
-def roll(sides: int) -> str:
-    """Roll a die."""
-    return f"rolled {sides}"
-
-
-def charge(sides: int) -> str:
-    """Charge."""
-    return f"charged {sides}"
-
-
 model = FunctionModel(stream_function=stream)
 
 
@@ -53,7 +44,7 @@ class Needs:
     ctx: ports.RunContext
 
 
-agent = Agent(model, deps_type=Needs, tools=[roll])
+agent = Agent(model, deps_type=Needs, tools=[roll, stumble])
 
 
 @agent.tool_plain
@@ -71,7 +62,7 @@ def whoami(call: RunContext[Needs], sides: int) -> str:
 
 
 calling = Agent(FunctionModel(stream_function=stream_calls), toolsets=[pydantic_toolset()])
-asking = Agent(model, output_type=[str, DeferredToolRequests])
+asking = Agent(model, output_type=[str, DeferredToolRequests], tools=[stumble])
 asking.tool_plain(requires_approval=True)(roll)
 asking.tool_plain(requires_approval=True)(charge)
 

@@ -85,7 +85,7 @@ def whoami(sides: int, tool_context: ToolContext) -> str:
 
 
 ROLL, CHARGE = tool(roll), tool(charge)
-agent = Agent(model=ScriptedStrandsModel(), tools=[ROLL, CHARGE, hang, whoami], callback_handler=None)
+agent = Agent(model=ScriptedStrandsModel(), tools=[ROLL, CHARGE, hang, whoami, tool(stumble)], callback_handler=None)
 
 
 def node(name: str) -> Agent:
@@ -98,7 +98,9 @@ async def spin(sides: int) -> str:
     return str(await current_run().call_tool("spin", {"sides": sides}))
 
 
-bare = StrandsAgent(agent=node("bare"), name="bare")
+async def bare(input: RunAgentInput) -> AsyncIterator[BaseEvent]:
+    async for event in StrandsAgent(agent=node("bare"), name="bare").run(filled(input)):
+        yield event
 
 
 def fail_to_build(*_: object) -> str:

@@ -39,7 +39,7 @@ class Row:
 
 
 FORGETS = ("server tool", "client tool", "second turn", "edit", "policy", "approval")
-SERVERS_OWN = ("policy", "usage", "tool raises")
+SERVERS_OWN = ("policy", "usage")
 """Cases that the framework's own tests in this folder show: ``test_turns`` and ``test_langgraph``."""
 
 # LlamaIndex brings the encodings that Langroid would download while it is imported.

@@ -12,6 +12,7 @@ from tests.agents.upstream.servers import Server, playing, redirect, said
 from tests.behaviour.server import listening, serving
 from tests.engine.doubles import WAIT, eventually
 from tests.ports import free_port
+from tests.secret_search import planted
 
 pytestmark = pytest.mark.wire
 
@@ -46,10 +47,17 @@ async def test_a_redirect_within_the_origin_keeps_the_headers_and_another_origin
     assert ["x-tenant" in headers for headers in server.headers] == [True, False]
 
 
-async def test_raw_events_are_kept_if_the_settings_say_so() -> None:
-    async with listening(Server(playing({"type": "RAW", "event": {"from": "model"}})).app) as url:
-        events = await ask(f"{url}/agent", upstream_raw=True)
-    assert [event["type"] for event in events] == ["RUN_STARTED", "RAW", "RUN_FINISHED"]
+@pytest.mark.parametrize("is_kept", [True, False])
+async def test_raw_events_are_kept_if_the_settings_say_so(*, is_kept: bool) -> None:
+    raw: dict[str, object] = {"from": "model"}
+    items: list[servers.Item] = [
+        {"type": "RAW", "event": raw},
+        {"type": "CUSTOM", "name": "n", "value": 1, "rawEvent": raw},
+    ]
+    async with listening(Server(playing(*items)).app) as url:
+        _, *events, _ = await ask(f"{url}/agent", upstream_raw=is_kept)
+    assert [event["type"] for event in events] == (["RAW", "CUSTOM"] if is_kept else ["CUSTOM"])
+    assert events[-1].get("rawEvent") == (raw if is_kept else None)
 
 
 async def test_a_cancel_closes_the_connection_to_the_server() -> None:
@@ -68,6 +76,22 @@ async def test_a_cancel_closes_the_connection_to_the_server() -> None:
 async def test_a_server_that_is_not_there_is_one_sentence() -> None:
     *_, end = await ask(f"http://127.0.0.1:{free_port()}/agent")
     assert (end["type"], end["code"], end["message"]) == ("RUN_ERROR", "AGENT_ERROR", "The agent's server failed.")
+
+
+async def test_a_password_in_the_url_is_sent_to_the_server_and_shown_nowhere(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="agui_container")
+    server = Server(playing({"type": "RUN_ERROR", "message": "no"}))
+    async with listening(server.app) as url:
+        agent = f"{url}/agent".replace("://", f"://ada:{planted('upstream')}@")
+        await ask(agent)
+        assert server.headers[0]["authorization"].startswith("Basic ")
+        async with serving(create_app(settings=Settings(agent=agent))) as container, httpx.AsyncClient() as client:
+            capabilities = (await client.get(f"{container}/capabilities")).json()
+    masked = f"{url}/agent".replace("://", "://ada:***@")
+    assert capabilities["custom"]["agent"] == masked
+    assert f"upstream failed run=r url={masked} " in caplog.text
+    assert f"thread=t agent={masked} " in caplog.text
+    assert planted("upstream") not in caplog.text
 
 
 async def test_a_container_stands_behind_another_one() -> None:

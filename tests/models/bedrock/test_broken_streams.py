@@ -1,4 +1,4 @@
-"""A connection that ends anywhere ends the call with the text so far and a coded error, as a damaged frame does."""
+"""A connection that ends anywhere, and a frame that botocore cannot read, end the call with a coded error."""
 
 import asyncio
 import logging
@@ -9,7 +9,9 @@ from agui_container.models.bedrock import BedrockModel
 from agui_container.ports import Delta, StopDelta, TextDelta
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.models.bedrock.doubles import END, METADATA, START, BedrockModels, prompt, text
+from tests.models.bedrock.frames import frame, message
 from tests.models.bedrock.server import BedrockServer, answers
+from tests.models.wire import WireResponse
 
 pytestmark = pytest.mark.wire
 
@@ -49,3 +51,16 @@ async def test_a_cut_anywhere_is_an_error_or_an_answer(
         assert (code is None) == any(isinstance(delta, StopDelta) for delta in deltas)
         assert code in {None, ErrorCode.MODEL_ERROR, ErrorCode.MODEL_UNAVAILABLE}
     assert {code is None for _, code in results} == {True, False}
+
+
+WHOLE = frame(text("Hello"))
+NO_JSON = message({":message-type": "event", ":event-type": "contentBlockDelta"}, b"no JSON")
+
+
+@pytest.mark.parametrize("unreadable", [WHOLE[:-1] + bytes([WHOLE[-1] ^ 1]), NO_JSON], ids=["checksum", "no JSON"])
+async def test_an_answer_that_botocore_cannot_read_is_not_asked_for_again(
+    unreadable: bytes, wire: BedrockServer, bedrock: BedrockModels
+) -> None:
+    wire.will(WireResponse([unreadable], headers=answers().headers))
+    assert await said_by(bedrock()) == ([], ErrorCode.MODEL_ERROR)
+    assert len(wire.requests) == 1

@@ -4,7 +4,7 @@ import botocore.exceptions  # type: ignore[import-untyped]
 import pytest
 import urllib3.exceptions
 
-from agui_container.models.bedrock.failures import FAILURES, StreamFault, failure_of, model_failure
+from agui_container.models.bedrock.failures import FAILURES, StreamFault, failure_of
 from agui_container.models.bedrock.stream_parser import FAILED_STOPS, STOPS
 from tests.models.bedrock.rules import service_model
 
@@ -38,10 +38,3 @@ def test_every_stop_reason_is_known() -> None:
 )
 def test_every_exception_has_a_code(error: Exception, code: str) -> None:
     assert failure_of(error)[0] == code
-
-
-@pytest.mark.parametrize("name", ["ParserError", "ResponseParserError"])
-def test_an_answer_that_botocore_cannot_read_is_not_asked_for_again(name: str) -> None:
-    failure = model_failure(type(name, (Exception,), {})("contentBlockStart"))
-    assert (failure.code, failure.is_retryable) == ("MODEL_ERROR", False)
-    assert failure.error_body.text == "contentBlockStart"

@@ -1,9 +1,10 @@
 """A roz session's turns, as an agent of one's own sees them, their tools, and the messages that a session ignores."""
 
+import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 
 import pytest
 from ag_ui.core import (
@@ -15,9 +16,11 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from agui_container.ports import Item
+from agui_container.assistant.assistant import Assistant
+from agui_container.ports import Delta, Item, Prompt
 from agui_container.protocols.gen import agent_pb2 as pb
 from agui_container.protocols.roz.run_inputs import ClientTools
+from tests.agents.doubles import DONE, ScriptedModel, ScriptedTool, asks
 from tests.protocols.clients import Clients, serving_clients
 from tests.protocols.grpc.client import RozSession, call_text, schema
 
@@ -130,6 +133,58 @@ async def test_tools_that_a_client_registers_during_a_call_are_there_in_the_next
         await turn.send(register_tools=registration)
         await turn.give(call, "open")
         assert await turn.answer() == "open close The door is open."
+
+
+async def register(session: RozSession, registration: pb.RegisterTools) -> None:
+    await session.send(register_tools=registration)
+    await session.send(ping=pb.Ping())
+    await session.until("pong")
+
+
+async def test_a_registration_while_a_tool_of_the_server_runs_counts_from_the_next_model_call() -> None:
+    is_registered = asyncio.Event()
+
+    async def start_sim(_: Mapping[str, object]) -> str:
+        await is_registered.wait()
+        return "started"
+
+    model = ScriptedModel([asks("start_sim"), asks("sim__move"), DONE])
+    async with serving_clients(Assistant(model, [ScriptedTool("start_sim", start_sim)])) as clients:
+        turn = await clients.start_session()
+        await turn.say("go")
+        await turn.until("1.0 tool_call_started")
+        await register(
+            turn, pb.RegisterTools(source="sim", tools=[schema("sim__move")], system_context="Mind the cat.")
+        )
+        is_registered.set()
+        call = await turn.until("1.0 tool_call_requested")
+        await turn.give(call.call_id, "moved")
+        assert await turn.answer() == "Done."
+    seen = [([tool.name for tool in prompt.tools], "Mind the cat." in prompt.system) for prompt in model.prompts]
+    assert seen == [(["start_sim"], False), *[(["start_sim", "sim__move"], True)] * 2]
+
+
+async def test_a_tool_that_is_removed_while_the_model_calls_it_is_requested_and_then_gone() -> None:
+    is_asked, is_removed = asyncio.Event(), asyncio.Event()
+
+    class WaitingModel(ScriptedModel):
+        async def stream(self, prompt: Prompt) -> AsyncGenerator[Delta, None]:
+            is_asked.set()
+            await is_removed.wait()
+            async for delta in super().stream(prompt):
+                yield delta
+
+    model = WaitingModel([asks("sim__move"), DONE])
+    async with serving_clients(Assistant(model)) as clients:
+        turn = await clients.start_session(tools=[schema("sim__move"), schema("look")])
+        await turn.say("go")
+        await is_asked.wait()
+        await register(turn, pb.RegisterTools(source="sim"))
+        is_removed.set()
+        call = await turn.until("1.0 tool_call_requested")
+        await turn.give(call.call_id, "the sim has stopped")
+        assert await turn.answer() == "Done."
+    assert [[tool.name for tool in prompt.tools] for prompt in model.prompts] == [["sim__move", "look"], ["look"]]
 
 
 async def test_a_tool_of_the_client_that_a_rule_denies_is_not_given_to_the_model() -> None:

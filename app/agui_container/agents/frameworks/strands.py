@@ -44,6 +44,7 @@ OTHERS = "agui_others"
 
 def wrap(source: object, _: str) -> Agent:
     if isinstance(source, StrandsAgent):
+        source._hooks.append(ToolHook())  # noqa: SLF001 - it makes its agents with these, and not with the template's
         return StrandsThreads(PerThread(lambda: source))
     adapter = make_adapter(source)  # An unsupported agent raises at startup.
     if isinstance(source, MultiAgentBase):

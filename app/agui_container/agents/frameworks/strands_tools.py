@@ -4,21 +4,20 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from ag_ui.core import Tool as ToolSpec
-from strands.hooks import BeforeInvocationEvent, BeforeToolCallEvent, HookProvider, HookRegistry
+from strands.hooks import BeforeInvocationEvent, HookProvider, HookRegistry
 from strands.types.tools import AgentTool
 
-from agui_container.agents.frameworks.strands import INTERRUPTED, record_started
+from agui_container.agents.frameworks.strands import INTERRUPTED
 from agui_container.ports import RunInterrupted, ToolError, current_run
 from agui_container.ports.tool import for_models
 from agui_core.content import text_of
 
 
 class StrandsToolHook(HookProvider):  # type: ignore[misc]  # Strands has an environment of its own
-    """Hook that gives an agent the tools of the current run, and records which of its own tools start."""
+    """Hook that gives an agent the tools of the current run."""
 
     def register_hooks(self, registry: HookRegistry, **_: object) -> None:
         registry.add_callback(BeforeInvocationEvent, self.add_tools)
-        registry.add_callback(BeforeToolCallEvent, record_started)
 
     def add_tools(self, event: BeforeInvocationEvent) -> None:
         tools = event.agent.tool_registry

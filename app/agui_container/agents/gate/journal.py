@@ -187,12 +187,13 @@ class TurnJournal:
     def find(self, call: ModelToolCall, number: int) -> CallNote | None:
         """Return the note of a call that an earlier run of the turn has made, or None.
 
-        ``number`` is 0 for a call that a framework has announced by its id. The agent takes the result of such a call
-        once in a run, because a model may use an id twice.
+        ``number`` is 0 for a call that a framework has announced by its id. A model may use an id twice, so the agent
+        takes the result of such a call once in a run, and not at all if it has announced another call under the id.
         """
         made = [note for note in self._made.values() if note.turn == self.id and note.is_made_by(call, number)]
         if not number:
-            made = [note for note in made if note.id in self._replayable]
+            replayable = self._replayable if call.id not in self.ctx.turn.repeated_calls else ()
+            made = [note for note in made if note.id in replayable]
             self._replayable -= {note.id for note in made[:1]}
         return made[0] if made else None
 

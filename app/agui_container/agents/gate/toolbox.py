@@ -3,7 +3,8 @@
 Rules:
 - A server tool takes precedence over a client tool of the same name. Of two server tools with one name the first one is
   used, and fixed tools come before those of sources.
-- A source that fails costs the run only its own tools, and the client is told by CUSTOM ``tools.unavailable``.
+- A source that fails costs the run only its own tools. The client is told by CUSTOM ``tools.unavailable``, the model by
+  the system text.
 - Every call gets a result that can be encoded, even if its tool fails. Only the texts of ``ToolError`` reach clients
   and models. Other exceptions go to the log.
 - A call is recorded as started when its tool begins.
@@ -61,7 +62,7 @@ class Toolbox(Struct, frozen=True):
 
     Attributes:
         monotonic: monotonic clock in seconds, by which calls are timed.
-        is_complete: False while a tool source is unavailable.
+        unavailable: why a source has no tools, by the source's name.
         notices: events that report the tools of sources that cannot be used.
     """
 
@@ -69,12 +70,19 @@ class Toolbox(Struct, frozen=True):
     client: Mapping[str, ag.Tool]
     rules: CallRules
     monotonic: Callable[[], float]
-    is_complete: bool = True
+    unavailable: Mapping[str, str] = {}
     notices: Sequence[BaseEvent] = ()
 
     @property
     def specs(self) -> Sequence[ag.Tool]:
         return [*(tool.spec for tool in self.server.values()), *self.client.values()]
+
+    def with_client(self, offered: Sequence[ag.Tool], ctx: RunContext) -> "Toolbox":
+        """Return the toolbox with the tools that the client offers in place of those that it has offered before."""
+        if hidden := sorted({spec.name for spec in offered if spec.name in self.server}):
+            fields = format_fields({"tools": ", ".join(hidden)})
+            ctx.logger.info("client tools hidden by server tools of the same names %s", fields)
+        return replace(self, client={spec.name: spec for spec in offered if spec.name not in self.server})
 
     def split_calls(self, calls: Sequence[ModelToolCall]) -> tuple[list[str], list[ModelToolCall]]:
         """Return the ids of the client's calls, and the other calls. The server answers a client's that cannot run."""
@@ -83,7 +91,7 @@ class Toolbox(Struct, frozen=True):
 
     def is_unavailable(self, call: ModelToolCall) -> bool:
         """Return True if the tool is missing and may belong to a source that is unavailable now."""
-        return call.name not in self.server and not self.is_complete
+        return call.name not in self.server and bool(self.unavailable)
 
     def decide(self, call: ModelToolCall, *, is_approved: bool = False) -> PolicyDecision:
         """Decide if a call may run, needs an approval, or must not run. The reason of a denial is its result."""
@@ -175,12 +183,8 @@ async def gather_tools(
         if problem:
             ctx.logger.warning("tools unavailable %s", format_fields({"source": source.name, "error": problem}))
             notices.append(ag.CustomEvent(name=TOOLS_UNAVAILABLE, value={"source": source.name, "message": problem}))
-    client = {spec.name: spec for spec in offered if spec.name not in server}
-    if hidden := sorted({spec.name for spec in offered} - set(client)):
-        fields = format_fields({"tools": ", ".join(hidden)})
-        ctx.logger.info("client tools hidden by server tools of the same names %s", fields)
-    is_complete = not any(isinstance(found, str) for found in listed)
-    return Toolbox(server, client, ctx.call_rules, monotonic, is_complete, notices)
+    unavailable = {source.name: found for source, found in zip(sources, listed, strict=True) if isinstance(found, str)}
+    return Toolbox(server, {}, ctx.call_rules, monotonic, unavailable, notices).with_client(offered, ctx)
 
 
 async def _list_tools(source: ToolSource, ctx: RunContext) -> Sequence[Tool] | str:

@@ -4,7 +4,8 @@ Rules, as the official client has them:
 
 - An event of an unknown type is dropped, with one log line for each type and run.
 - The THINKING_* events of servers before 1.0 are REASONING_* events.
-- RAW events repeat what the server has received from its model. They are dropped unless the settings keep them.
+- RAW events and the field ``rawEvent`` repeat what the server has received from its model. They are dropped unless the
+  settings keep them.
 
 Source: AG-UI spec 1.1; ``@ag-ui/client`` 1.0.0, its layer of backward compatibility.
 """
@@ -55,6 +56,8 @@ class EventReader(Struct):
             raise UpstreamFault(f"an event is no JSON: {error}") from None
         if not isinstance(fields, dict):
             raise UpstreamFault(f"an event is no JSON object: {data[:200]}")
+        if not self.keeps_raw:
+            fields.pop("rawEvent", None)
         kind = fields.get("type")
         if kind in RENAMED:
             fields = self._renamed(fields)

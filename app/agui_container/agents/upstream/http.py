@@ -18,7 +18,7 @@ from httpx_sse import EventSource, SSEError
 from agui_client.agentcore import SESSION_HEADER
 from agui_container.agents.upstream import UpstreamOptions
 from agui_container.agents.upstream.events import EventReader, UpstreamFault
-from agui_container.log_values import format_fields
+from agui_container.log_values import format_fields, mask_passwords
 from agui_container.ports import RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
 
@@ -111,7 +111,7 @@ def failures_as_agent_errors(url: str, ctx: RunContext) -> Iterator[None]:
     try:
         yield
     except (httpx.HTTPError, SSEError, UpstreamFault) as error:
-        fields = {"run": ctx.run_id, "url": url, "error": f"{type(error).__name__}: {error}"}
+        fields = {"run": ctx.run_id, "url": mask_passwords(url), "error": f"{type(error).__name__}: {error}"}
         ctx.logger.warning("upstream failed %s", format_fields(fields))
         raise AppError(ErrorCode.AGENT_ERROR, "The agent's server failed.") from error
 

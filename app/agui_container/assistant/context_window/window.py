@@ -45,6 +45,9 @@ class Window(Protocol):
     def add(self, messages: Sequence[Message]) -> None:
         """Append new messages of the run: the model's turn, or the results of tools."""
 
+    def count_prompt(self, prompt: Prompt) -> None:
+        """Count the system text and the tools of a prompt that has changed during the run."""
+
     async def fit(self) -> None:
         """Shorten the history to the budget before a model call. Emit an event if the history changed."""
 
@@ -60,6 +63,9 @@ class UnboundedWindow:
 
     def add(self, messages: Sequence[Message]) -> None:
         self.messages = [*self.messages, *messages]
+
+    def count_prompt(self, prompt: Prompt) -> None:
+        """Do nothing."""
 
     async def fit(self) -> None:
         """Do nothing."""
@@ -83,8 +89,7 @@ class BoundedWindow:
         self._budget = budget
         self._size = min(budget, model_window or budget)
         self._counter = counter
-        self._system = counter.count(prompt.system)
-        self._tools = counter.count_tools(prompt.tools)
+        self.count_prompt(prompt)
         entries = [counter.count_message(message) for message in prompt.messages]
         start = run_start(prompt.messages)
         self._history, self._run = entries[:start], entries[start:]
@@ -102,6 +107,10 @@ class BoundedWindow:
 
     def add(self, messages: Sequence[Message]) -> None:
         self._run.extend(self._counter.count_message(message) for message in messages)
+
+    def count_prompt(self, prompt: Prompt) -> None:
+        self._system = self._counter.count(prompt.system)
+        self._tools = self._counter.count_tools(prompt.tools)
 
     async def fit(self) -> None:
         """Drop old turns if the prompt exceeds the budget. Emit CUSTOM ``context.compacted`` if the history changed."""

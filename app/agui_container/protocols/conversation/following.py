@@ -12,7 +12,7 @@ from ag_ui.core import Interrupt, Message, RunAgentInput, ToolMessage, UserMessa
 
 from agui_container.engine.engine import Engine
 from agui_container.engine.views import interrupt_view
-from agui_container.ports import Caller
+from agui_container.ports import Caller, ClientOffer
 from agui_container.protocol.errors import AppError, ErrorCode, suppress_errors
 from agui_container.protocols.conversation.approvals import approval_request
 from agui_container.protocols.conversation.pending import ClientToolCall, OpenCall
@@ -34,10 +34,11 @@ class ThreadRuns:
         self._caller = caller
         self._thread_id = thread_id
 
-    async def resume(self, run_id: str, answers: RunAgentInput, size: int) -> Subscription | str:
+    async def resume(self, run_id: str, answers: RunAgentInput, size: int, offer: ClientOffer) -> Subscription | str:
         """Return the new run, or the id of the next one if another client has continued the thread before."""
         try:
-            return await self._service.admit(answers, self._caller, size, ThreadCondition(latest_run=run_id))
+            condition = ThreadCondition(latest_run=run_id)
+            return await self._service.admit(answers, self._caller, size, condition, offer)
         except AppError as error:
             if error.code is not ErrorCode.THREAD_BUSY:
                 raise

@@ -18,6 +18,7 @@ from ag_ui.core import PROTOCOL_VERSION, EventType, RunAgentInput
 
 from agui_container.engine.engine import Engine
 from agui_container.log_values import format_fields
+from agui_container.ports import ClientOffer
 from agui_container.protocol.errors import AppError, ErrorCode, shutting_down, suppress_errors
 from agui_container.protocols.conversation import following
 from agui_container.protocols.conversation.approvals import ApprovalDecision, Verdict, resume_entry
@@ -66,6 +67,7 @@ class ConversationLoop(Generic[Request, In, Out]):
         self._caller = client.caller
         self._translator = translator
         self._pending = PendingCalls({})
+        self._offer = ClientOffer()
         self._early: list[Answer] = []
         """Answers to calls that the thread waits for, until the next run has ended."""
         self._outcome: Outcome = Completed()
@@ -147,7 +149,8 @@ class ConversationLoop(Generic[Request, In, Out]):
     async def answer(self, request: Request) -> None:
         """Answer a request, until no call waits for the client, or the conversation is cancelled."""
         async with self._opened(request) as first:
-            subscription = await self._service.admit(first.run_input, self._caller, first.size, first.condition)
+            condition, offer = first.condition, self._offer
+            subscription = await self._service.admit(first.run_input, self._caller, first.size, condition, offer)
             self.is_admitted = True
             await self._forward(subscription, first.messages)
             while self._pending:
@@ -157,7 +160,7 @@ class ConversationLoop(Generic[Request, In, Out]):
     async def _opened(self, request: Request) -> AsyncGenerator[Opening[Out], None]:
         """Open a conversation, and end it with the block. An ``AppError`` is its outcome."""
         try:
-            opening = self.offer(request)
+            opening = self._open(request)
             self._thread_id = opening.run_input.thread_id
             self._runs = following.ThreadRuns(self._service, self._caller, self._thread_id)
             yield opening
@@ -171,12 +174,16 @@ class ConversationLoop(Generic[Request, In, Out]):
             outcome = Failed(with_field_names(outcome.error, self._translator.field_names))
         await self._client.send([*self._take_early(), *self._translator.end(outcome)])
 
-    def offer(self, request: Request) -> Opening[Out]:
-        """Let the runs that continue the conversation have the tools and the context of this request."""
+    def _open(self, request: Request) -> Opening[Out]:
         self._opening = self._translator.open(request)
         tools = self._opening.run_input.tools or ()
-        self._pending.offer({tool.name: self._opening.timeouts_ms.get(tool.name) for tool in tools})
+        self._pending.offer({**dict.fromkeys(tool.name for tool in tools), **self._opening.timeouts_ms})
         return self._opening
+
+    def offer(self, request: Request) -> None:
+        """Let the next model call of the run, and the runs after it, have the tools and the context of this request."""
+        changed = self._open(request).run_input
+        self._offer.latest = changed.tools or (), changed.context or ()
 
     async def answer_open_call(self, request: Request, call: OpenCall, answer: Answer) -> None:
         """Continue the thread with the answer to a call that an earlier conversation has left open.
@@ -267,7 +274,7 @@ class ConversationLoop(Generic[Request, In, Out]):
 
     async def _resume(self, answers: Sequence[Answer]) -> str | None:
         """Return the id of the next run if another client has continued the thread before."""
-        subscription = await self._runs.resume(self._run_id, self._next_input(answers), self._opening.size)
+        subscription = await self._runs.resume(self._run_id, self._next_input(answers), self._opening.size, self._offer)
         if isinstance(subscription, str):
             return subscription
         self._pending.clear()

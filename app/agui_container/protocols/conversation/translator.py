@@ -44,6 +44,7 @@ class Opening(Struct, Generic[Out], frozen=True):
         messages: messages for the client, once the engine has admitted the first run.
         condition: condition on the thread.
         timeouts_ms: milliseconds that the client has to run one of its tools, by name. Without one it has any time.
+            A tool that the client has removed may be among them, because a model may have called it before.
     """
 
     run_input: RunAgentInput

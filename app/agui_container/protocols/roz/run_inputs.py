@@ -2,7 +2,8 @@
 
 Rule: a request is translated once, when it arrives. A tool set belongs to its source. A second registration of a source
 replaces its tools, and an empty list removes them. A registration without a source adds to the tools of the start, and
-removes none. A run has the tools that are registered when it begins or continues a turn, or the tools of its message.
+removes none. A run begins with the tools that are registered then, or with the tools of its message, and is offered
+those that are registered while it lasts.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -156,15 +156,15 @@ class Session:
             await self._complete_refused()
 
     async def _answer_one(self, message: QueuedMessage | OpenCallAnswer) -> None:
-        request = self._request_for(message)
         self._turns += 1
-        translator = self._translator(message.message_id, request.tools)
+        translator = self._translator(message.message_id, {})
         turn = ConversationLoop(self._service, self._call, translator)
         self._turn = Turn(turn, translator, message)
         if self._is_half_closed:
             turn.half_close(cancels=False)
         try:
             await self._call.send(translator.begin(self._turns))
+            request = self._request_for(message)
             if isinstance(message, OpenCallAnswer):
                 await turn.answer_open_call(request, message.call, message.answer)
             else:

@@ -26,7 +26,7 @@ from agui_container.protocols.conversation.translator import Cancellation, Openi
 from agui_container.protocols.gen import agent_pb2 as pb
 from agui_container.protocols.roz.client_messages import permission_answer, tool_message
 from agui_container.protocols.roz.options import PermissionRule, rule_for
-from agui_container.protocols.roz.run_inputs import TIMEOUT_MS, RozTurn, ToolsByName
+from agui_container.protocols.roz.run_inputs import MAX_TOOLS, TIMEOUT_MS, RozTurn, ToolsByName
 from agui_container.protocols.roz.server_messages import (
     APPROVED_ELSEWHERE,
     CANCELLED,
@@ -113,7 +113,9 @@ class RozTranslator(Translator[RozTurn, pb.SessionRequest, pb.SessionResponse]):
         return [*self._wire.encode(pb.TurnStartedPayload(turn_index=index)), *self._set_activity(THINKING)]
 
     def open(self, request: RozTurn) -> Opening[pb.SessionResponse]:
-        self._tools = request.tools
+        # A model may have called a tool before the client has removed it. Any number may be removed during a turn.
+        earlier = [(name, tool) for name, tool in self._tools.items() if name not in request.tools]
+        self._tools = dict([*earlier, *request.tools.items()][-2 * MAX_TOOLS :])
         timeouts = {name: tool.timeout_ms for name, tool in self._tools.items()}
         condition = ThreadCondition(is_empty=request.has_history)
         return Opening(request.run_input, request.size, condition=condition, timeouts_ms=timeouts)
