@@ -24,7 +24,7 @@ from tests.server.sockets.process import START_SECONDS, ServerProcess, environme
 from tests.server.test_embedding import answer_of
 from tests.wheels import BUILD, copy_sources, made_once
 
-pytestmark = pytest.mark.packages
+pytestmark = [pytest.mark.packages, pytest.mark.timeout(1800)]  # pip resolves and installs, also on a busy machine
 OURS_AND_PIP = shutil.ignore_patterns("agui_*", "pip", "pip-*")
 BASH = ("bash", "-euo", "pipefail", "-c")
 MESSAGE = 'call publish {"text": "hello"}'

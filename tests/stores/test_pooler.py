@@ -22,6 +22,8 @@ from tests.stores.doubles import A, claim_run, ending, envelopes, get_delta, mes
 pytestmark = pytest.mark.services
 
 RUNS, AT_ONCE = 72, 24
+PATIENCE = 60.0
+"""Seconds for a statement, so that a busy machine is no failure."""
 
 
 @pytest.fixture
@@ -64,7 +66,7 @@ async def use(store: SqlStore, number: int) -> None:
 
 
 async def use_many(url: str) -> list[BaseException | None]:
-    stores = [SqlStore(make_url(url)) for _ in range(3)]
+    stores = [SqlStore(make_url(url), PATIENCE) for _ in range(3)]
     for store in stores:
         await store.open()
     slots = asyncio.Semaphore(AT_ONCE)

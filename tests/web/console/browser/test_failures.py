@@ -11,7 +11,7 @@ from tests.web.console.driver import User, command_of, serve_page
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="package")]
 
-REQUEST = re.compile("MODEL_ERROR · request [0-9a-f-]{36}")
+REQUEST = re.compile("MODEL_ERROR · request [0-9a-f]{32}")
 
 
 async def test_a_failed_answer_names_its_error_and_is_tried_again(visit: Visit, assistant: str) -> None:
