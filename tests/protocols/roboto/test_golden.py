@@ -1,4 +1,4 @@
-"""Golden files of sessions: a fork, a reconnect of each generation of clients, their own words, and an invoked skill.
+"""Golden files of sessions: a fork, a reconnect of each generation of clients, their own words, a skill, and goals.
 
 ``given`` has a thread in AG-UI's messages, or a request. The other members are what this protocol makes of it.
 ``python -m tests.protocols.roboto.test_golden`` writes them again, for a change that is meant.
@@ -14,8 +14,9 @@ from ag_ui.core import Message
 from pydantic import TypeAdapter
 
 from agui_container.ports.records import ThreadDelta, ThreadKey, ThreadNote, ThreadRecord, ThreadStatus
-from agui_container.protocols.roboto.messages import NewRun, message_input
-from agui_container.protocols.roboto.requests import Facts, SendRequest, TurnFailure, fact_notes, read
+from agui_container.protocols.roboto.goals import conclude, declare
+from agui_container.protocols.roboto.messages import NewRun, message_input, start_input
+from agui_container.protocols.roboto.requests import Facts, SendRequest, StartRequest, TurnFailure, fact_notes, read
 from agui_container.protocols.roboto.views import Position, SessionView
 from tests.engine.doubles import Json
 
@@ -57,11 +58,22 @@ def skill(given: Json) -> Json:
     return {"run input": sent, "session": [row.json() for row in rows]}
 
 
+def goals(given: Json) -> Json:
+    request = read(StartRequest, given["request"])
+    pending = declare(request.goals or (), "r-user", 5.0)
+    run_input = start_input(NewRun("t", "r", 5.0, Facts(), pending), request)
+    sent = run_input.model_dump(mode="json", by_alias=True, exclude_none=True)
+    begun = view(sent, notes=[]).as_begun("r-user", pending)
+    failed = view(sent, notes=[goal.note for goal in conclude(pending, 9.0)])
+    return {"run input": sent, "begun": json.loads(begun.json()), "failed": json.loads(failed.json())}
+
+
 TRANSLATIONS: Mapping[str, Callable[[Json], Json]] = {
     "fork": fork,
     "reconnect": reconnect,
     "sent-words": reconnect,
     "skill": skill,
+    "goals": goals,
 }
 
 
