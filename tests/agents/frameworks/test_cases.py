@@ -167,6 +167,16 @@ def test_a_tool_of_the_client_is_left_to_it_and_its_result_reaches_the_model(
     assert client.text == "result: the red one"
 
 
+@case("client tool", "langgraph", "microsoft")
+def test_a_result_that_looks_like_the_answer_to_an_approval_reaches_the_model(
+    row: Row, agent: str, serve: Serve
+) -> None:
+    client = Conversation(serve(row), agent).say("use pick")
+    (call,) = client.of_type("TOOL_CALL_START")
+    client.post(client.body({"role": "tool", "toolCallId": call["toolCallId"], "content": '{"accepted": 5}'}))
+    assert '"accepted": 5' in client.text
+
+
 SCHEMAS = {
     "type": "object",
     "properties": {
