@@ -369,10 +369,13 @@ def test_a_client_may_answer_its_calls_one_after_the_other(row: Row, agent: str,
     assert client.post(client.body(blue)).text == "result: blue"
 
 
-def test_a_tool_that_blocks_holds_up_no_other_run(serve: Serve) -> None:
+def test_a_tool_that_blocks_holds_up_neither_ping_nor_another_run(serve: Serve) -> None:
     server = serve(row_of("langroid"))
     with ThreadPoolExecutor() as pool:
         held = pool.submit(Conversation(server, "agent").say, "call hold {}")
+        assert Conversation(server, "agent").say("call held {}").text == "result: it blocks"
+        assert httpx.get(f"http://127.0.0.1:{server.port}/ping", trust_env=False, timeout=120).is_success
+        assert not held.done()
         assert Conversation(server, "agent").say("call release {}").text == "result: done"
         assert held.result().text == "result: released"
 
