@@ -32,7 +32,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from agui_container.engine.engine import Engine
 from agui_container.ports import Caller
 from agui_container.ports.records import RunKey
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, validation_error
 from agui_container.protocol.parser import CommandRequest, MalformedRequest, RunRequest
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.run.policy import OnBusy
@@ -140,7 +140,7 @@ class WebSocketConnection:
 
     async def _parse(self, body: bytes | None) -> AgentRequest:
         if body is None:
-            raise AppError(ErrorCode.VALIDATION_ERROR, "Frames must be text.")
+            raise validation_error("Frames must be text.")
         check_size(len(body), self._max_body)
         return (await parse_body(body)).for_agent(self._websocket.path_params.get("agent"))
 

@@ -58,7 +58,7 @@ from agui_container.agents.frameworks.translation import (
 from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Item, RunContext, thread_key
 from agui_container.ports.agent import maybe_aclosing
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import validation_error
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -382,4 +382,4 @@ def check_form(input: RunAgentInput) -> None:
     """Raise ``AppError`` VALIDATION_ERROR if a field is not an object, which the package does not check."""
     for field, value in (("state", input.state), ("forwardedProps", input.forwarded_props)):
         if value and not isinstance(value, dict):
-            raise AppError(ErrorCode.VALIDATION_ERROR, f"{field}: must be an object for this agent.")
+            raise validation_error(f"{field}: must be an object for this agent.")
