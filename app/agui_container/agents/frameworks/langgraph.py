@@ -52,6 +52,7 @@ from agui_container.agents.frameworks.langchain_approvals import join_answers, r
 from agui_container.agents.frameworks.translation import (
     awaits_client,
     check_events,
+    end_calls,
     filter_answers,
     own_input,
 )
@@ -246,7 +247,7 @@ class GraphAgent(Struct, frozen=True):
         messages = [message for message in input.messages if not waiting.is_deferred(message)]
         own = input.model_copy(update={"resume": list(answers) or None, "messages": messages})
         request = own_input(own, ctx, waiting.known_ids)
-        async with maybe_aclosing(check_events(adapter.run(request), ctx)) as events:
+        async with maybe_aclosing(check_events(end_calls(adapter.run(request)), ctx)) as events:
             async for event in events:
                 shown = await self._with_questions(adapter, event, ctx)
                 yield with_new_messages(shown, deferred) if deferred else shown
