@@ -27,6 +27,10 @@ from tests.stores.conftest import Listen
 from tests.stores.doubles import RUN, THREAD, A, claim_run, ending, envelopes, get_run, run, thread_of
 
 PATIENCE = 0.5
+"""Timeout of a store whose database does not answer."""
+
+AMPLE = 60.0
+"""Timeout of a store whose database answers, however slow the machine is."""
 
 NOTE = ThreadNote("call", "n", b"{}", is_settled=True)
 
@@ -57,7 +61,7 @@ async def claim_by_another_store(url: str) -> None:
 async def test_a_database_that_comes_back_is_used_again(postgres_url: str) -> None:
     url = make_url(postgres_url)
     async with relay_to(url.port or 0) as relay:
-        store = SqlStore(url.set(port=relay.port), PATIENCE * 4)
+        store = SqlStore(url.set(port=relay.port), AMPLE)
         await store.open()
         await claim_run(store)
         await store.append(RUN, A, envelopes(1, 1))
@@ -102,7 +106,7 @@ USES: dict[str, Callable[[DurableStore], Awaitable[object]]] = {
 async def test_a_server_that_restarts_costs_no_more_than_the_calls_under_way(
     postgres_url: str, use: Callable[[DurableStore], Awaitable[object]]
 ) -> None:
-    store = SqlStore(make_url(postgres_url), PATIENCE * 10)
+    store = SqlStore(make_url(postgres_url), AMPLE)
     await store.open()
     await claim_run(store)
     await asyncio.gather(*(thread_of(store, THREAD) for _ in range(CONNECTIONS)))
@@ -164,7 +168,7 @@ async def test_a_caller_that_is_cancelled_leaves_a_store_that_works(durable: Dur
 async def test_a_write_whose_caller_goes_at_any_statement_is_whole_and_leaves_no_lock(
     kind: str, statement: int, listen: Listen, request: pytest.FixtureRequest
 ) -> None:
-    store = SqlStore(make_url(request.getfixturevalue(kind)), PATIENCE * 10)
+    store = SqlStore(make_url(request.getfixturevalue(kind)), AMPLE)
     await store.open()
     counted, asking = count(1), asyncio.create_task(claim_run(store))
 
