@@ -18,6 +18,7 @@ from agui_container.ports import EVERYBODY, LOG_FIELDS, Caller, session_label
 from agui_container.protocol.errors import AppError, validation_error
 from agui_container.web.authentication import METADATA_PATH, CallerAuthentication, url_of
 from agui_container.web.browser_policy import BrowserPolicy, Headers, route_path
+from agui_container.web.direct_writes import OUTER_SEND
 from agui_container.web.error_responses import error_response, send_refusal
 
 INVOCATIONS = "/invocations"
@@ -45,9 +46,6 @@ shows or changes anything of a caller. Every other path needs one, also a path t
 
 ErrorForm = Callable[[AppError], bytes]
 """Function that writes an error as JSON."""
-
-OUTER_SEND = "agui.outer_send"
-"""Key in the scope's state for the ``send`` that this middleware received (see ``event_stream.chunk_writer``)."""
 
 
 class CallerMiddleware:
