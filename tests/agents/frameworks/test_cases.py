@@ -181,6 +181,16 @@ def test_a_tool_of_the_client_is_left_to_it_and_its_result_reaches_the_model(
     assert client.text == "result: the red one"
 
 
+@case("client tool")
+def test_the_model_is_told_why_a_tool_of_the_client_has_failed(row: Row, agent: str, serve: Serve) -> None:
+    client = Conversation(serve(row), agent).say("use pick")
+    (call,) = client.of_type("TOOL_CALL_START")
+    failed = {"role": "tool", "toolCallId": call["toolCallId"], "content": "", "error": "all are taken"}
+    client.post(client.body(failed))
+    assert client.text.startswith("result: ")
+    assert "all are taken" in client.text
+
+
 SCHEMAS = {
     "type": "object",
     "properties": {

@@ -52,13 +52,14 @@ from agui_container.agents.frameworks.langchain_approvals import join_answers, r
 from agui_container.agents.frameworks.translation import (
     awaits_client,
     check_events,
+    end_calls,
     filter_answers,
     own_input,
 )
 from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Item, RunContext, thread_key
 from agui_container.ports.agent import maybe_aclosing
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import validation_error
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -246,7 +247,7 @@ class GraphAgent(Struct, frozen=True):
         messages = [message for message in input.messages if not waiting.is_deferred(message)]
         own = input.model_copy(update={"resume": list(answers) or None, "messages": messages})
         request = own_input(own, ctx, waiting.known_ids)
-        async with maybe_aclosing(check_events(adapter.run(request), ctx)) as events:
+        async with maybe_aclosing(check_events(end_calls(adapter.run(request)), ctx)) as events:
             async for event in events:
                 shown = await self._with_questions(adapter, event, ctx)
                 yield with_new_messages(shown, deferred) if deferred else shown
@@ -382,4 +383,4 @@ def check_form(input: RunAgentInput) -> None:
     """Raise ``AppError`` VALIDATION_ERROR if a field is not an object, which the package does not check."""
     for field, value in (("state", input.state), ("forwardedProps", input.forwarded_props)):
         if value and not isinstance(value, dict):
-            raise AppError(ErrorCode.VALIDATION_ERROR, f"{field}: must be an object for this agent.")
+            raise validation_error(f"{field}: must be an object for this agent.")
