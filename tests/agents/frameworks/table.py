@@ -19,20 +19,23 @@ def python_of(framework: str) -> str | Path:
 class Row:
     """One framework. ``agents`` are names in its module in this folder, with the cases that each lacks.
 
-    ``unrepaired`` are names of agents whose events are the framework's, or those of its own translation.
+    ``unrepaired`` are names of agents whose events are the framework's, or those of its own translation. ``app`` is an
+    AG-UI server, where a framework's packages do not fit beside ours: its process has the framework's environment.
     """
 
     name: str
     agents: Mapping[str, Sequence[str]]
     unrepaired: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
+    app: str = ""
 
     @property
     def python(self) -> str | Path:
-        return python_of(self.name)
+        return sys.executable if self.app else python_of(self.name)
 
-    @property
-    def references(self) -> str:
+    def references(self, url: str) -> str:
+        if self.app:
+            return ",".join(f"{name}={url}" for name in (*self.agents, "example"))
         module = f"tests.agents.frameworks.{self.name}_agents"
         own = [f"{name}={module}:{name}" for name in (*self.agents, *self.unrepaired)]
         return ",".join([*own, f"example=examples.{self.name}_agent:agent"])
@@ -56,6 +59,14 @@ ROWS = [
     Row("ag2", {"agent": ()}, ("bare",)),
     Row("agno", {"agent": ("edit",), "stored": ("edit",), "team": ("edit",)}, ("bare",)),
     Row("claude_sdk", {"agent": ("edit",)}, variables={"PATH": COMMANDS}),
+    Row(
+        "crew",
+        {"agent": ("usage", "server tool", "tool raises", "approval")},
+        variables=dict.fromkeys(
+            ("CREWAI_DISABLE_TELEMETRY", "CREWAI_DISABLE_VERSION_CHECK", "OTEL_SDK_DISABLED"), "true"
+        ),
+        app="tests.agents.frameworks.crew_server:app",
+    ),
     Row("langchain", {"agent": ()}),
     Row(
         "langroid",

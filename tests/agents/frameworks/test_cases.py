@@ -2,18 +2,20 @@
 
 import json
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.agents.frameworks.model_server import model_server
-from tests.agents.frameworks.table import ROWS, Row
-from tests.server.sockets.process import ServerProcess
+from tests.agents.frameworks.table import ROWS, Row, python_of
+from tests.ports import free_port
+from tests.server.sockets.process import ROOT, ServerProcess, program_on
 from tests.sse import events_of
 
 pytestmark = pytest.mark.packages
@@ -96,6 +98,17 @@ def row_of(name: str) -> Row:
 Serve = Callable[[Row], ServerProcess]
 
 
+@contextmanager
+def upstream(row: Row, variables: Mapping[str, str]) -> Iterator[str]:
+    """Serve the row's own AG-UI server in the framework's environment. Gives the URL of its agent."""
+    port = free_port()
+    command = (python_of(row.name), "-m", "uvicorn", row.app, "--port", str(port))
+    url = f"http://127.0.0.1:{port}"
+    settings = {"PYTHONPATH": str(ROOT), **variables, **row.variables}
+    with TemporaryDirectory() as home, program_on(url, *command, folder=ROOT, HOME=home, **settings):
+        yield f"{url}/agent"
+
+
 @pytest.fixture(scope="module")
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     servers: dict[str, ServerProcess] = {}
@@ -105,7 +118,8 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
 
         def serve(row: Row) -> ServerProcess:
             if row.name not in servers:
-                settings = {"AGUI_AGENTS": row.references, "AGUI_AGENT": next(iter(row.agents))}
+                url = stack.enter_context(upstream(row, variables)) if row.app else ""
+                settings = {"AGUI_AGENTS": row.references(url), "AGUI_AGENT": next(iter(row.agents))}
                 settings |= {"AGUI_TOOLS": TOOLS, "AGUI_TOOL_POLICY": RULES, **variables, **row.variables}
                 command = (str(row.python), "-m", "agui_container", "serve")
                 servers[row.name] = stack.enter_context(ServerProcess(command, **settings))
@@ -175,6 +189,16 @@ def test_a_result_that_looks_like_the_answer_to_an_approval_reaches_the_model(
     (call,) = client.of_type("TOOL_CALL_START")
     client.post(client.body({"role": "tool", "toolCallId": call["toolCallId"], "content": '{"accepted": 5}'}))
     assert '"accepted": 5' in client.text
+
+
+@case("client tool")
+def test_the_model_is_told_why_a_tool_of_the_client_has_failed(row: Row, agent: str, serve: Serve) -> None:
+    client = Conversation(serve(row), agent).say("use pick")
+    (call,) = client.of_type("TOOL_CALL_START")
+    failed = {"role": "tool", "toolCallId": call["toolCallId"], "content": "", "error": "all are taken"}
+    client.post(client.body(failed))
+    assert client.text.startswith("result: ")
+    assert "all are taken" in client.text
 
 
 SCHEMAS = {
@@ -365,10 +389,13 @@ def test_a_client_may_answer_its_calls_one_after_the_other(row: Row, agent: str,
     assert client.post(client.body(blue)).text == "result: blue"
 
 
-def test_a_tool_that_blocks_holds_up_no_other_run(serve: Serve) -> None:
+def test_a_tool_that_blocks_holds_up_neither_ping_nor_another_run(serve: Serve) -> None:
     server = serve(row_of("langroid"))
     with ThreadPoolExecutor() as pool:
         held = pool.submit(Conversation(server, "agent").say, "call hold {}")
+        assert Conversation(server, "agent").say("call held {}").text == "result: it blocks"
+        assert httpx.get(f"http://127.0.0.1:{server.port}/ping", trust_env=False, timeout=120).is_success
+        assert not held.done()
         assert Conversation(server, "agent").say("call release {}").text == "result: done"
         assert held.result().text == "result: released"
 

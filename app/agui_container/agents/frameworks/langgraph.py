@@ -37,11 +37,17 @@ from msgspec import Struct
 from agui_container.agents.frameworks.langchain_approvals import join_answers, requests_of, split_requests
 from agui_container.agents.frameworks.langchain_tools import langchain_content
 from agui_container.agents.frameworks.langgraph_events import LosslessGraph, with_calls
-from agui_container.agents.frameworks.translation import awaits_client, check_events, filter_answers, own_input
+from agui_container.agents.frameworks.translation import (
+    awaits_client,
+    check_events,
+    end_calls,
+    filter_answers,
+    own_input,
+)
 from agui_container.log_values import format_fields
 from agui_container.ports import Agent, Item, RunContext, ToolContent, thread_key
 from agui_container.ports.agent import maybe_aclosing
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import validation_error
 
 HOOKS = ("_interrupts_to_agui", "_build_command_from_agui_resume")
 """Methods of ``LangGraphAgent`` that map interrupts and answers. A subclass that overrides one has its own ids."""
@@ -80,7 +86,7 @@ class GraphAgent(Struct, frozen=True):
         messages = [message for message in input.messages if not waiting.is_deferred(message)]
         own = input.model_copy(update={"resume": list(answers) or None, "messages": messages})
         request = own_input(own, ctx, waiting.known_ids)
-        async with maybe_aclosing(check_events(adapter.run(request), ctx)) as events:
+        async with maybe_aclosing(check_events(end_calls(adapter.run(request)), ctx)) as events:
             async for event in events:
                 shown = await self._with_questions(adapter, event, ctx)
                 is_snapshot = isinstance(shown, MessagesSnapshotEvent)
@@ -238,4 +244,4 @@ def check_form(input: RunAgentInput) -> None:
     """Raise ``AppError`` VALIDATION_ERROR if a field is not an object, which the package does not check."""
     for field, value in (("state", input.state), ("forwardedProps", input.forwarded_props)):
         if value and not isinstance(value, dict):
-            raise AppError(ErrorCode.VALIDATION_ERROR, f"{field}: must be an object for this agent.")
+            raise validation_error(f"{field}: must be an object for this agent.")
