@@ -2,11 +2,14 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from tests.server.sockets.process import ROOT
+from tests.ports import free_port
+from tests.server.sockets.process import ROOT, program_on
 
 
 def python_of(framework: str) -> str | Path:
@@ -39,6 +42,17 @@ class Row:
         module = f"tests.agents.frameworks.{self.name}_agents"
         own = [f"{name}={module}:{name}" for name in (*self.agents, *self.unrepaired)]
         return ",".join([*own, f"example=examples.{self.name}_agent:agent"])
+
+
+@contextmanager
+def upstream(row: Row, variables: Mapping[str, str]) -> Iterator[str]:
+    """Serve the row's own AG-UI server in the framework's environment. Gives the URL of its agent."""
+    port = free_port()
+    command = (python_of(row.name), "-m", "uvicorn", row.app, "--port", str(port))
+    url = f"http://127.0.0.1:{port}"
+    settings = {"PYTHONPATH": str(ROOT), **variables, **row.variables}
+    with TemporaryDirectory() as home, program_on(url, *command, folder=ROOT, HOME=home, **settings):
+        yield f"{url}/agent"
 
 
 FORGETS = ("server tool", "client tool", "second turn", "edit", "policy", "approval")

@@ -2,20 +2,18 @@
 
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.agents.frameworks.model_server import model_server
-from tests.agents.frameworks.table import ROWS, Row, python_of
-from tests.ports import free_port
-from tests.server.sockets.process import ROOT, ServerProcess, program_on
+from tests.agents.frameworks.table import ROWS, Row, upstream
+from tests.server.sockets.process import ServerProcess
 from tests.sse import events_of
 
 pytestmark = pytest.mark.packages
@@ -96,17 +94,6 @@ def row_of(name: str) -> Row:
 
 
 Serve = Callable[[Row], ServerProcess]
-
-
-@contextmanager
-def upstream(row: Row, variables: Mapping[str, str]) -> Iterator[str]:
-    """Serve the row's own AG-UI server in the framework's environment. Gives the URL of its agent."""
-    port = free_port()
-    command = (python_of(row.name), "-m", "uvicorn", row.app, "--port", str(port))
-    url = f"http://127.0.0.1:{port}"
-    settings = {"PYTHONPATH": str(ROOT), **variables, **row.variables}
-    with TemporaryDirectory() as home, program_on(url, *command, folder=ROOT, HOME=home, **settings):
-        yield f"{url}/agent"
 
 
 @pytest.fixture(scope="module")
