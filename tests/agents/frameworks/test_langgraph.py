@@ -81,12 +81,14 @@ class Visits(MessagesState):
     visited: Annotated[list[str], operator.add]
 
 
-def visit(_: Visits) -> dict[str, object]:
-    return {"messages": [AIMessage("Done.")], "visited": ["here"]}
+def visit(state: Visits) -> dict[str, object]:
+    return {"messages": [AIMessage("Done.")], "visited": [state["name"]]}
 
 
 async def test_a_state_that_the_client_sends_back_is_not_added_to_itself() -> None:
-    graph = StateGraph(Visits).add_node("visit", visit).add_edge(START, "visit").compile(checkpointer=InMemorySaver())
+    builder = StateGraph(Visits)
+    builder.add_node("visit", visit)
+    graph = builder.add_edge(START, "visit").compile(checkpointer=InMemorySaver())
     request, lengths = run_input("hi").model_copy(update={"state": {"name": "Ada"}}), []
     for _ in range(3):
         snapshots = [event.snapshot for event in of_type(await items(graph, request), StateSnapshotEvent)]

@@ -89,8 +89,9 @@ class GraphAgent(Struct, frozen=True):
         async with maybe_aclosing(check_events(end_calls(adapter.run(request)), ctx)) as events:
             async for event in events:
                 shown = await self._with_questions(adapter, event, ctx)
-                is_snapshot = isinstance(shown, MessagesSnapshotEvent)
-                yield with_messages(shown, input.messages, deferred) if is_snapshot else shown
+                if isinstance(shown, MessagesSnapshotEvent):
+                    shown = with_messages(shown, input.messages, deferred)
+                yield shown
 
     async def forget_thread(self, owner: str, thread_id: str) -> None:
         if self.template.graph.checkpointer:
