@@ -14,8 +14,9 @@ from litellm import acompletion
 class Answer(Flow[CopilotKitState]):
     @start()
     async def answer(self) -> None:
+        tools = self.state.copilotkit.actions or None  # the client's
         response = await copilotkit_stream(
-            await acompletion(model="openai/gpt-5-mini", messages=self.state.messages, stream=True)
+            await acompletion(model="openai/gpt-5-mini", messages=self.state.messages, tools=tools, stream=True)
         )
         self.state.messages.append(response.choices[0]["message"])
 

@@ -183,7 +183,6 @@ PICTURE = ag.ImagePart(source=ag.DataSource(value="AAAA", mime_type="image/png")
         ),
         (ag.AssistantMessage(id="m"), ""),
         (ag.ToolMessage(id="m", tool_call_id="c", content="2"), "Result of c: 2"),
-        (ag.ToolMessage(id="m", tool_call_id="c", content="", error="no"), "Result of c:  (failed: no)"),
         (ag.ToolMessage(id="m", tool_call_id="c", content="no", metadata={"failed": True}), "Result of c: no (failed)"),
         (ag.ReasoningMessage(id="m", content="hm"), ""),
     ],

@@ -36,7 +36,7 @@ def test_a_model_that_counts_is_taken_at_its_word() -> None:
         (ag.AssistantMessage(id="m", content="one", tool_calls=[CALL]), 5),
         (ag.AssistantMessage(id="m"), 0),
         (ag.ReasoningMessage(id="m", content="one two", encrypted_value="three"), 2),
-        (ag.ToolMessage(id="m", tool_call_id="c", content="one", error="two"), 2),
+        (ag.ToolMessage(id="m", tool_call_id="c", content="one two"), 2),
         (ag.ActivityMessage(id="m", activity_type="x", content={"one": "two"}), 0),
     ],
 )

@@ -9,7 +9,7 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
-from agui_container.server.protocol_classes import choose_http
+from agui_container.server.protocol_classes import choose_protocols
 from tests.engine.doubles import eventually
 
 
@@ -48,8 +48,7 @@ async def listening(
         log_config=None,
         access_log=False,
         proxy_headers=False,
-        http=choose_http(),
-        ws="websockets-sansio",
+        **choose_protocols(),
         **options,
     )
     config.load()

@@ -29,6 +29,14 @@ async def test_a_call_of_a_client_tool_is_left_to_the_client_whose_result_goes_o
     assert events[-1]["outcome"] == {"type": "success"}
 
 
+async def test_a_model_is_told_why_a_client_tool_has_failed(thread: ClientThread) -> None:
+    thread.tools = [PAINT]
+    call = calls(await thread.say("call paint {}"))["paint"]
+    thread.result(call, "")
+    thread.messages[-1]["error"] = "no paint"
+    assert text(await thread.say()) == "The call of paint failed: no paint."
+
+
 async def test_calls_of_both_sides_are_each_answered_by_their_own(thread: ClientThread) -> None:
     thread.tools = [PAINT]
     events = await thread.say('call paint {}\ncall echo {"text": "hi"}\ncall paint {}')

@@ -250,3 +250,35 @@ async def test_a_click_after_a_click_without_an_answer_is_another_one(connect: C
         message["id"] = message["id"].replace("r1", "r0")
     found = await given(connect, messages=first, forwardedProps=click)
     assert [message["id"] for message in found["messages"]][-2:] == ["a2ui-r1", "a2ui-result-r1"]
+
+
+CALLS = [{"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}} for name in "abcd"]
+FAILED: list[Json] = [
+    {"content": "", "error": "no paint"},
+    {"content": "half", "error": "no paint"},
+    {"content": "Error: no paint left", "error": "no paint"},
+    {"content": [{"type": "text", "text": "half"}], "error": "no paint"},
+]
+"""Failed results. The content of the third one has the reason already."""
+
+
+async def test_the_reason_of_a_failed_result_is_in_its_content_for_the_agent_alone(connect: Connect) -> None:
+    seen: list[ag.Message] = []
+
+    async def show_messages(run_input: ag.RunAgentInput) -> AsyncIterator[Item]:
+        seen[:] = run_input.messages
+        yield ag.MessagesSnapshotEvent(messages=run_input.messages)
+
+    sent = [
+        {"id": f"result-{call['id']}", "role": "tool", "toolCallId": call["id"], **failed}
+        for call, failed in zip(CALLS, FAILED, strict=True)
+    ]
+    messages = [user("go"), {"id": "calls", "role": "assistant", "toolCalls": CALLS}, *sent]
+    client = await connect(show_messages)
+    events = await client.run(ask(messages=messages))
+    contents = [message.content for message in seen if isinstance(message, ag.ToolMessage)]
+    assert contents[:3] == ["no paint", "half\nno paint", "Error: no paint left"]
+    assert contents[3] == [ag.TextPart(text="half"), ag.TextPart(text="no paint")]
+    (snapshot,) = of_type(events, "MESSAGES_SNAPSHOT")
+    assert snapshot["messages"][2:] == sent
+    assert (await wait_for_thread(client))["messages"][2:] == sent

@@ -93,6 +93,26 @@ async def test_a_connection_that_fails_or_hangs_does_not_keep_the_others_open(
     assert caplog.messages == ["closing failed"]
 
 
+async def test_the_store_closes_to_its_end_although_the_bus_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agui_container.engine.engine.CLOSE_SECONDS", 0)
+    closed, bus, store = list[str](), MemoryBus(), MemoryStore()
+
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    async def close_slowly() -> None:
+        for _ in range(10):
+            await asyncio.sleep(0)
+        closed.append("the store")
+
+    monkeypatch.setattr(bus, "aclose", hang)
+    monkeypatch.setattr(store, "aclose", close_slowly)
+    service = make_service(agent_of("hi"), cluster=Cluster(store, bus, FakeClock(), new_id=lambda: "replica-1"))
+    await service.open()
+    await service.aclose()
+    assert closed == ["the store"]
+
+
 async def test_a_request_that_overtakes_the_stop_before_it_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agui_container.engine.admission.CLOSING_READER_SECONDS", 2 * WAIT)
     service = make_service(forever)

@@ -90,7 +90,7 @@ async def test_all_trailing_results_are_said_and_errors_as_errors() -> None:
         called("a", "b", "c", "d", "e", "f"),
         result("a", "1"),
         result("b", "Error: division by zero.").model_copy(update={"metadata": failed}),
-        result("c", "", error="denied"),
+        result("c", "denied", error="denied"),
         result("d", ""),
         result("e", "Error: disk full").model_copy(update={"metadata": {"failed": False}}),
         result("f", "").model_copy(update={"metadata": failed}),

@@ -10,11 +10,12 @@ from typing import TypeVar
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
 from agui_container.server.uvicorn_protocols import HttpProtocol
 
-P = TypeVar("P", bound=HttpToolsProtocol)
+P = TypeVar("P", bound=HttpToolsProtocol | WebSocketsSansIOProtocol)
 
 HEAD = b"GET / HTTP/1.1\r\nhost: here\r\n"
 UPGRADE = (

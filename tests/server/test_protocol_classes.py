@@ -10,7 +10,7 @@ import pytest
 from agui_container.main import create_app
 from agui_container.protocols.grpc import options
 from agui_container.server import protocol_classes
-from agui_container.server.protocol_classes import choose_http, is_known, without_plain_grpc
+from agui_container.server.protocol_classes import choose_protocols, is_known, without_plain_grpc
 from agui_container.server.run import uvicorn_config
 from agui_container.settings import Settings, SettingsError
 from tests.behaviour.server import serving
@@ -35,7 +35,7 @@ def test_other_releases_get_uvicorns_own_with_one_line_in_the_log(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, newer: str
 ) -> None:
     install(monkeypatch, newer)
-    assert choose_http() == "auto"
+    assert choose_protocols() == {"http": "auto", "ws": "websockets-sansio"}
     assert not without_plain_grpc(Settings()).grpc
     assert caplog.messages == [f"plain protocol classes unknown='uvicorn {newer}' without=gRPC"]
 
@@ -55,7 +55,7 @@ async def test_plain_classes_serve_runs_over_http_and_sockets(monkeypatch: pytes
 
 
 def test_the_release_that_is_tested_is_known() -> None:
-    assert choose_http() != "auto"
+    assert choose_protocols()["http"] != "auto"
     assert without_plain_grpc(Settings()).grpc
 
 

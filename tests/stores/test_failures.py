@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from itertools import count
@@ -12,18 +13,24 @@ import pytest
 from sqlalchemy import Engine as SqlEngine
 from sqlalchemy import Pool, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.util import await_only
 
 from agui_container.ports.records import ThreadNote
 from agui_container.ports.store import DurableStore, StoreUnavailable
 from agui_container.stores import open_store
 from agui_container.stores.sql.database import CONNECTIONS
 from agui_container.stores.sql.store import SqlStore
+from tests.engine.doubles import eventually
 from tests.relay import relay_to
 from tests.secret_search import planted, search
 from tests.stores.conftest import Listen
 from tests.stores.doubles import RUN, THREAD, A, claim_run, ending, envelopes, get_run, run, thread_of
 
 PATIENCE = 0.5
+"""Timeout of a store whose database does not answer."""
+
+AMPLE = 60.0
+"""Timeout of a store whose database answers, however slow the machine is."""
 
 NOTE = ThreadNote("call", "n", b"{}", is_settled=True)
 
@@ -54,7 +61,7 @@ async def claim_by_another_store(url: str) -> None:
 async def test_a_database_that_comes_back_is_used_again(postgres_url: str) -> None:
     url = make_url(postgres_url)
     async with relay_to(url.port or 0) as relay:
-        store = SqlStore(url.set(port=relay.port), PATIENCE * 4)
+        store = SqlStore(url.set(port=relay.port), AMPLE)
         await store.open()
         await claim_run(store)
         await store.append(RUN, A, envelopes(1, 1))
@@ -99,7 +106,7 @@ USES: dict[str, Callable[[DurableStore], Awaitable[object]]] = {
 async def test_a_server_that_restarts_costs_no_more_than_the_calls_under_way(
     postgres_url: str, use: Callable[[DurableStore], Awaitable[object]]
 ) -> None:
-    store = SqlStore(make_url(postgres_url), PATIENCE * 10)
+    store = SqlStore(make_url(postgres_url), AMPLE)
     await store.open()
     await claim_run(store)
     await asyncio.gather(*(thread_of(store, THREAD) for _ in range(CONNECTIONS)))
@@ -161,7 +168,7 @@ async def test_a_caller_that_is_cancelled_leaves_a_store_that_works(durable: Dur
 async def test_a_write_whose_caller_goes_at_any_statement_is_whole_and_leaves_no_lock(
     kind: str, statement: int, listen: Listen, request: pytest.FixtureRequest
 ) -> None:
-    store = SqlStore(make_url(request.getfixturevalue(kind)), PATIENCE * 10)
+    store = SqlStore(make_url(request.getfixturevalue(kind)), AMPLE)
     await store.open()
     counted, asking = count(1), asyncio.create_task(claim_run(store))
 
@@ -173,8 +180,33 @@ async def test_a_write_whose_caller_goes_at_any_statement_is_whole_and_leaves_no
     await asyncio.wait([asking])
     await claim_run(store, run("r2", "t2"))
     await store.aclose()  # what has begun comes to its end
+    await store.open()
     assert await store.run(RUN) is not None
     await store.aclose()
+
+
+async def test_no_connection_outlives_a_store_that_closes_during_slow_work(sqlite_url: str, listen: Listen) -> None:
+    store = SqlStore(make_url(sqlite_url), timeout=1e-9)
+    connections, may_begin = Counter[str](), asyncio.Event()
+
+    def hold(*_: object) -> None:
+        await_only(may_begin.wait())
+
+    for change in ("connect", "checkout", "close"):
+        listen(Pool, change, lambda *_, change=change: connections.update([change]))
+    await store.open()
+    listen(SqlEngine, "before_cursor_execute", hold)
+    reading = [asyncio.create_task(store.run(RUN)) for _ in range(3)]
+    await eventually(lambda: connections["checkout"] > len(reading))
+    closing = asyncio.create_task(store.aclose())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    may_begin.set()
+    await asyncio.gather(closing, *reading, return_exceptions=True)
+    for late in (store.run(RUN), store.append(RUN, A, envelopes(1, 1))):
+        with pytest.raises(StoreUnavailable, match="is closed"):
+            await late
+    assert connections["close"] == connections["connect"]
 
 
 async def test_the_error_names_the_host_and_the_reason_and_no_password() -> None:

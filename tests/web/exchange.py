@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from starlette.types import ASGIApp, Message, Scope, Send
 
-from agui_container.web.caller_middleware import OUTER_SEND
-from agui_container.web.event_stream import CONNECTION_EXTENSION
+from agui_container.web.direct_writes import CONNECTION_EXTENSION, OUTER_SEND
 from tests.engine.doubles import WAIT, ask
 
 OnSend = Callable[[bytes], Awaitable[None]]
@@ -87,13 +86,13 @@ class AsgiExchange:
         if self._is_over:
             self.leave()
 
-    def write_chunk(self, send: Send, body: bytes) -> bool:
+    def write_directly(self, send: Send, data: bytes) -> bool:
         """Write directly, as ``agui_container.server.uvicorn_protocols.HttpProtocol`` does."""
         self._check_order()
-        if self._takes is None or send != self.send or not self._takes(body):
+        if self._takes is None or send != self.send or not self._takes(data):
             return False
         self.pushed += 1
-        self._record(body)
+        self._record(data)
         return True
 
     def _check_order(self) -> None:

@@ -1,23 +1,26 @@
-"""The pace of one socket, with a clock of the test's own: never more than 230 frames in any second.
+"""The pace and the order of one socket, with a clock of the test's own: never more than 230 frames in any second.
 
 AgentCore lets 250 through, and a network may bunch them.
 """
 
 import asyncio
 import json
+import random
 import selectors
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.types import Message
+from starlette.types import Message, Send
 
 from agui_container.main import build_app
 from agui_container.ports import Item
 from agui_container.settings import Settings
+from agui_container.web.direct_writes import CONNECTION_EXTENSION
 from agui_container.web.websocket_output import RateLimiter
 from tests.engine.doubles import Json, ask, make_service
 
@@ -97,8 +100,17 @@ def loop() -> Loop:
     return running
 
 
-async def exchange_frames(agent: object, frames: Mapping[float, list[Json]], until: int) -> Sent:
-    """Return the frames that a connection sends, up to ``until``, when it receives these frames at these times."""
+async def exchange_frames(
+    agent: object,
+    frames: Mapping[float, list[Json]],
+    until: int,
+    takes: Callable[[], bool] = lambda: False,
+    seconds: float = 0.0,
+) -> Sent:
+    """Return the frames that a connection sends, up to ``until``, when it receives these frames at these times.
+
+    ``takes`` decides whether the connection takes an event at once. ``seconds`` are what ``send`` needs for a pong.
+    """
     app, sent, incoming = build_app(Settings(), make_service(agent)), Sent(), asyncio.Queue[Message]()
     incoming.put_nowait({"type": "websocket.connect"})
 
@@ -109,13 +121,23 @@ async def exchange_frames(agent: object, frames: Mapping[float, list[Json]], unt
     for at, bodies in frames.items():
         loop().call_at(at, come, bodies)
 
-    async def send(message: Message) -> None:
-        if message["type"] == "websocket.send":
-            sent.append((loop().time(), json.loads(message["text"])))
+    def record(frame: str | bytes) -> None:
+        sent.append((loop().time(), json.loads(frame)))
         if len(sent) == until:
             incoming.put_nowait({"type": "websocket.disconnect", "code": 1000})
 
-    await app(SCOPE, incoming.get, send)
+    async def send(message: Message) -> None:
+        if text := message.get("text"):
+            await asyncio.sleep(seconds if "pong" in text else 0)
+            record(text)
+
+    def write_directly(_: Send, data: bytes) -> bool:
+        if is_taken := takes():
+            record(data)
+        return is_taken
+
+    extensions = {CONNECTION_EXTENSION: SimpleNamespace(write_directly=write_directly)}
+    await app({**SCOPE, "extensions": extensions}, incoming.get, send)
     return sent
 
 
@@ -126,6 +148,14 @@ async def chatty(_: RunAgentInput) -> AsyncIterator[Item]:
 
 def values(sent: Sent) -> list[object]:
     return [frame["value"] for _, frame in sent if frame.get("type") == "CUSTOM"]
+
+
+def pings(count: int) -> list[Json]:
+    return [{"command": {"type": "ping"}, "id": number} for number in range(count)]
+
+
+def answers(sent: Sent) -> list[object]:
+    return [frame["id"] for _, frame in sent if frame.get("control") == "pong"]
 
 
 def test_a_connection_keeps_the_pace_and_makes_use_of_it() -> None:
@@ -157,12 +187,42 @@ def test_answers_amid_a_stream_have_their_turn_and_the_pace_is_kept_when_the_pro
     async def stalled() -> Sent:
         for at in (1.0, 2.0):
             loop().call_at(at, stall)
-        pings = [{"command": {"type": "ping"}, "id": f"p{number}"} for number in range(40)]
-        return await exchange_frames(chatty, {0.0: [ask()], 0.99: pings}, EVENTS + 2 + len(pings))
+        return await exchange_frames(chatty, {0.0: [ask()], 0.99: pings(40)}, EVENTS + 2 + 40)
 
     sent = run(stalled)
-    answers = [(at, frame["id"]) for at, frame in sent if frame.get("control") == "pong"]
-    assert [name for _, name in answers] == [f"p{number}" for number in range(40)]
-    assert answers[-1][0] < 1.99 + late
+    assert answers(sent) == list(range(40))
+    assert max(at for at, frame in sent if "control" in frame) < 1.99 + late
     assert values(sent) == list(range(EVENTS))
     assert busiest_second([at for at, _ in sent]) <= 230
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_events_that_the_connection_takes_at_once_have_their_turn_in_the_order_and_the_pace(seed: int) -> None:
+    dice, taken = random.Random(seed), list[bool]()  # noqa: S311 - as in a game
+
+    async def uneven(_: RunAgentInput) -> AsyncIterator[Item]:
+        for number in range(EVENTS):
+            yield CustomEvent(name="number", value=number)
+            if dice.random() < 0.8:
+                await asyncio.sleep(0.001 if dice.random() < 0.98 else 0.5)
+
+    def takes() -> bool:
+        taken.append(dice.random() < 0.7)
+        return taken[-1]
+
+    sent = run(lambda: exchange_frames(uneven, {0.0: [ask()], 1.0: pings(40)}, EVENTS + 2 + 40, takes))
+    assert (values(sent), answers(sent)) == (list(range(EVENTS)), list(range(40)))
+    assert busiest_second([at for at, _ in sent]) <= 230
+    assert sum(taken) > EVENTS / 50
+
+
+def test_an_event_is_not_sent_before_answers_that_wait() -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        for number in range(2):
+            yield CustomEvent(name="number", value=number)
+            await asyncio.sleep(1.5)
+
+    frames = {0.0: [ask()], 1.0: pings(2)}
+    sent = run(lambda: exchange_frames(agent, frames, 6, takes=lambda: True, seconds=0.3))
+    assert [frame.get("value", frame.get("id")) for _, frame in sent[1:-1]] == [0, 0, 1, 1]
+    assert [frame.get("control") for _, frame in sent[1:-1]] == [None, "pong", "pong", None]

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from agui_container.agents.as_agent import capabilities_of, only_answers, thread_cleanup_of
 from agui_container.ports import Agent, Item, RunContext
-from agui_container.protocol.errors import AppError, ErrorCode, clip_message
+from agui_container.protocol.errors import validation_error
 from agui_container.protocol.parser import AGENT, read_forwarded_prop
 
 _AGENT_NAME = TypeAdapter(str)
@@ -30,7 +30,7 @@ class AgentsByName(Struct, frozen=True):
         if name not in self.agents:
             known = ", ".join(self.agents)
             message = f"forwardedProps.{AGENT}: there is no agent named '{name[:64]}'; known are {known}."
-            raise AppError(ErrorCode.VALIDATION_ERROR, clip_message(message))
+            raise validation_error(message)
         return name
 
     def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:

@@ -25,7 +25,7 @@ from ag_ui.core import (
 
 from agui_container.ports.files import handle_of
 from agui_container.protocol.client_input import plain_base64
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import validation_error
 from agui_core.turns import NO_RESULT, IndexedCall, calls_of, index_calls
 
 ORPHANS, DUPLICATES, INSTRUCTIONS = "results_without_call", "duplicates", "instructions"
@@ -68,13 +68,13 @@ def answerable(prompt: Sequence[Message], sent: Sequence[Message]) -> Sequence[M
     """
     last = _last_substance(prompt)
     if last is None:
-        raise AppError(ErrorCode.VALIDATION_ERROR, NOTHING)
+        raise validation_error(NOTHING)
     if not isinstance(last, AssistantMessage):
         return prompt
     results = {message.tool_call_id for message in prompt if isinstance(message, ToolMessage)}
     known = [message for message in sent if not isinstance(message, ToolMessage) or message.tool_call_id in results]
     if not isinstance(_last_substance(known), ToolMessage):
-        raise AppError(ErrorCode.VALIDATION_ERROR, ALL_ANSWERED)
+        raise validation_error(ALL_ANSWERED)
     return _with_results_last(prompt)
 
 

@@ -46,7 +46,7 @@ from agui_container.ports import (
     UsageDelta,
 )
 from agui_container.ports.notices import MEDIA_DROPPED, MODEL_STOPPED
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, validation_error
 from agui_container.protocol.strict_json import split_half, whole_text
 from agui_core.transcript import STOP_REASON
 
@@ -109,7 +109,7 @@ class MediaReports:
         value = {"part": delta.part, "reason": delta.reason, "messageId": delta.message_id}
         yield CustomEvent(name=MEDIA_DROPPED, value=value)
         if key in self._question and self._question <= self._reported:
-            raise AppError(ErrorCode.VALIDATION_ERROR, UNUSABLE.format(reason=delta.reason))
+            raise validation_error(UNUSABLE.format(reason=delta.reason))
 
 
 class ModelTurn:

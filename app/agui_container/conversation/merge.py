@@ -13,7 +13,7 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from itertools import islice, takewhile
 
 import orjson
-from ag_ui.core import ActivityMessage, AssistantMessage, Message, RunAgentInput, ToolMessage, UserMessage
+from ag_ui.core import AssistantMessage, Message, ToolMessage, UserMessage
 from msgspec import Struct
 
 from agui_container.conversation.match import match_conversation
@@ -159,14 +159,6 @@ def append_history(
     last = [message for key, message in by_id.items() if key not in stored and key not in first_ids]
     together = [*first, *messages, *last]
     return MergedHistory(together, changed, [message.id for message in together] if first else None)
-
-
-def without_activities(run_input: RunAgentInput) -> RunAgentInput:
-    """Return the input for the agent. Clients send activities to no agent (``prepareRunAgentInput``), nor do we."""
-    messages = [message for message in run_input.messages if not isinstance(message, ActivityMessage)]
-    return (
-        run_input if len(messages) == len(run_input.messages) else run_input.model_copy(update={"messages": messages})
-    )
 
 
 def dump_message(message: Message) -> bytes:

@@ -46,7 +46,7 @@ from agui_container.ports.store import (
     store_errors_as_app_errors,
     wait_for_store,
 )
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, validation_error
 from agui_container.replicas.remote_run import RemoteRun
 from agui_container.run.cluster import LEASE_SECONDS, Cluster
 from agui_container.run.endings import CancelReason, start_failed_error
@@ -366,4 +366,4 @@ def thread_busy() -> AppError:
 
 
 def has_messages_error() -> AppError:
-    return AppError(ErrorCode.VALIDATION_ERROR, "The thread has messages, which those of the request would replace.")
+    return validation_error("The thread has messages, which those of the request would replace.")

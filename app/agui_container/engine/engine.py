@@ -54,7 +54,7 @@ logger = logging.getLogger(__name__)
 agent_logger = logging.getLogger("agent")
 
 CLOSE_SECONDS = 5.0
-"""Longest wait for the agent's parts to close, and then for the store and the bus."""
+"""Longest wait for the agent's parts to close, and then for the bus."""
 
 
 class Engine:
@@ -324,7 +324,8 @@ class Engine:
             await asyncio.wait(self._tasks)
         await self.registry.stop_recorders(0)
         await self.close_parts()
-        await close_all([self.cluster.aclose], CLOSE_SECONDS)
+        await close_all([self.cluster.bus.aclose], CLOSE_SECONDS)
+        await close_all([self.cluster.store.aclose], None)  # its work has limits, and nobody would close what it uses
 
 
 class RunServices:
@@ -362,7 +363,7 @@ class RunServices:
         return self._log.has_ended
 
 
-async def close_all(closers: Iterable[Callable[[], Awaitable[None]]], seconds: float) -> None:
+async def close_all(closers: Iterable[Callable[[], Awaitable[None]]], seconds: float | None) -> None:
     """Call functions that close connections, side by side, and wait ``seconds`` at most. Log their failures."""
     tasks = [asyncio.create_task(_close(close), name="close connections") for close in closers]
     if tasks:

@@ -25,7 +25,7 @@ from agui_container.ports.files import PROVIDER, File, FileHead, FileStore, hand
 from agui_container.ports.records import ThreadDelta, ThreadKey
 from agui_container.ports.store import Store, store_errors_as_app_errors
 from agui_container.protocol.client_input import plain_base64
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, validation_error
 from agui_container.protocol.parser import MESSAGE
 from agui_core.commands import FileCommand, FilesDelete, FilesGet, FilesPut
 
@@ -72,11 +72,11 @@ class Files:
         if kind in UNKNOWN_TYPES:
             kind = mimetypes.guess_type(name)[0] or DEFAULT_TYPE
         if not MIME_TYPE.fullmatch(kind):
-            raise AppError(ErrorCode.VALIDATION_ERROR, "mimeType: must be a type and a subtype, such as image/png.")
+            raise validation_error("mimeType: must be a type and a subtype, such as image/png.")
         size = content.seek(0, 2)
         content.seek(0)
         if not size:
-            raise AppError(ErrorCode.VALIDATION_ERROR, "data: the file is empty.")
+            raise validation_error("data: the file is empty.")
         head = FileHead(self._new_id(), NOT_IN_NAMES.sub(" ", name).strip()[-MAX_NAME:], kind)
         files = self._place()
         with store_errors_as_app_errors():
@@ -104,7 +104,7 @@ class Files:
             case FilesPut():
                 data = plain_base64(command.data)
                 if data is None:
-                    raise AppError(ErrorCode.VALIDATION_ERROR, "data: must be base64.")
+                    raise validation_error("data: must be base64.")
                 return await self.put(caller, command.name, command.mime_type, await _decoded(data))
             case FilesGet():
                 file = await self.read(caller, command.file_id)
@@ -139,7 +139,7 @@ class Files:
 
     def _place(self) -> FileStore:
         if self._files is None:
-            raise AppError(ErrorCode.VALIDATION_ERROR, "This server has no place for files (AGUI_FILES).")
+            raise validation_error("This server has no place for files (AGUI_FILES).")
         return self._files
 
 

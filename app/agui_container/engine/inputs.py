@@ -25,7 +25,7 @@ from agui_container.conversation.merge import dump_message, make_title, merge_af
 from agui_container.conversation.state import dump_state, load_state
 from agui_container.conversation.stored_parts import ResultAuthors
 from agui_container.ports.records import Change, StoredMessage, ThreadDelta
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import validation_error
 from agui_container.threads import offload_if_large
 from agui_core.commands import MAX_ID
 
@@ -66,8 +66,7 @@ def check_same_messages(fingerprint: bytes | None, of_run: bytes | None) -> None
         return
     messages = fingerprint[ANSWERS_BYTES:]
     if messages and of_run[ANSWERS_BYTES:] not in {messages, ANY_MESSAGES}:
-        text = "runId: this run began with other messages. Send new messages with a new runId."
-        raise AppError(ErrorCode.VALIDATION_ERROR, text)
+        raise validation_error("runId: this run began with other messages. Send new messages with a new runId.")
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------

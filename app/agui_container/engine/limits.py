@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from agui_container.ports import Clock, RunLimits
 from agui_container.ports.records import DayTokens
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, validation_error
 from agui_container.protocol.parser import read_forwarded_prop
 from agui_container.run.event_log import LogMemory
 from agui_container.run.policy import OnBusy
@@ -104,7 +104,7 @@ class Policy(Struct, frozen=True):
         if choice is None:
             return self.on_busy
         if choice not in tuple(OnBusy):
-            raise AppError(ErrorCode.VALIDATION_ERROR, f"forwardedProps.onBusy: must be one of {', '.join(OnBusy)}.")
+            raise validation_error(f"forwardedProps.onBusy: must be one of {', '.join(OnBusy)}.")
         return OnBusy(choice)
 
 

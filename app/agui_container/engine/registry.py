@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from agui_container.engine.health import Health
 from agui_container.engine.limits import CapacityLimits, Quota
 from agui_container.ports.records import RunKey, ThreadKey
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, validation_error
 from agui_container.run.endings import CancelReason, start_failed_error
 from agui_container.run.event_log import Flusher
 from agui_container.run.fairness import FairScheduler
@@ -269,7 +269,7 @@ class OpenReaders:
     def open(self, run: Readable, after: int) -> Subscription:
         """Read the events of a run after ``seq`` ``after``. Raises ``AppError`` VALIDATION_ERROR if that is ahead."""
         if after > len(run.log):
-            raise AppError(ErrorCode.VALIDATION_ERROR, "after: is ahead of the last event of the run.")
+            raise validation_error("after: is ahead of the last event of the run.")
         if isinstance(run, Run):
             run.readers.enter()
         subscription = run.subscribe(after, self._on_close)

@@ -40,7 +40,7 @@ from agui_container.ports.records import (
     ThreadRecord,
 )
 from agui_container.ports.store import BadToken, CannotFork, Delete, Fork, Rename, store_errors_as_app_errors
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, validation_error
 from agui_container.run.cluster import Cluster
 from agui_container.run.notes import (
     ENTRY,
@@ -177,7 +177,7 @@ class ThreadCommands:
         try:
             page = await self._cluster.store.threads(owner, limit=command.limit, page=command.page)
         except BadToken:
-            raise AppError(ErrorCode.VALIDATION_ERROR, "page: must be a 'next' of this list.") from None
+            raise validation_error("page: must be a 'next' of this list.") from None
         records = page.items
         if command.text is not None:
             records = await threads_with(self._cluster.store, records, command.text)
@@ -205,7 +205,7 @@ class ThreadCommands:
             page = await self._cluster.store.messages(key, limit=limit, before=command.before)
         except BadToken:
             message = "before: must be the id of a message of this thread."
-            raise AppError(ErrorCode.VALIDATION_ERROR, message) from None
+            raise validation_error(message) from None
         if page is None:
             raise thread_not_found()
         return page
@@ -268,7 +268,7 @@ class ThreadCommands:
             fork = await store.edit(key, Fork(command.message_id, new_id, now, turn))
         except CannotFork as error:
             if error.id_exists:
-                raise AppError(ErrorCode.VALIDATION_ERROR, "newThreadId: there is another thread of this id.") from None
+                raise validation_error("newThreadId: there is another thread of this id.") from None
             if error.active:
                 raise AppError(ErrorCode.THREAD_BUSY, "messageId: this message is still being written.") from None
             raise message_not_found() from None
@@ -281,7 +281,7 @@ class ThreadCommands:
         message = await self._message(key, command.message_id)
         (role,) = [each.role for each in parse_messages([message])]
         if role != "assistant":
-            raise AppError(ErrorCode.VALIDATION_ERROR, f"messageId: is a message of role {role}, not assistant.")
+            raise validation_error(f"messageId: is a message of role {role}, not assistant.")
         store, now = self._cluster.store, self._cluster.clock.time()
         earlier = {note.id: from_json(note.data) for note in await store.notes(key, FEEDBACK)}.get(message.id)
         view = feedback_view(command, now if earlier is None else earlier["createdAt"], now)

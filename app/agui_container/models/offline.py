@@ -107,7 +107,7 @@ def describe_results(messages: Sequence[Message], results: Sequence[ToolMessage]
 def _describe_result(name: str, result: ToolMessage) -> str:
     content = text_of(for_models(result.content)).strip()
     if has_failed(result):
-        error = (result.error or content).removeprefix("Error:").strip().rstrip(".")
+        error = content.removeprefix("Error:").strip().rstrip(".")
         return f"the call of {name} failed: {error or 'no reason was given'}"
     return f"the result of {name} is {content.rstrip('.') or 'empty'}"
 

@@ -25,7 +25,8 @@ from urllib.parse import unquote_to_bytes
 
 from ag_ui.core import AssistantMessage, FunctionCall, Message, ToolCall, ToolMessage
 
-from agui_container.protocol.strict_json import Warn, parse_finite_json, raise_validation_error
+from agui_container.protocol.errors import validation_error
+from agui_container.protocol.strict_json import Warn, parse_finite_json
 
 MEDIA = frozenset({"image", "audio", "video"})
 KINDS = MEDIA | {"text", "document"}
@@ -138,7 +139,7 @@ def normalise_tools(tools: object) -> None:
         if isinstance(tool, dict):
             schema = object_schema(tool.get("parameters"))
             if schema is None:
-                raise_validation_error(f"tools.{at}.parameters: {schema_problem(tool.get('name'))}")
+                raise validation_error(f"tools.{at}.parameters: {schema_problem(tool.get('name'))}")
             tool["parameters"] = schema
 
 

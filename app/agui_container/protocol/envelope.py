@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ag_ui.core import EventType
 
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import validation_error
 
 MAX_CURSOR_DIGITS = 15
 """Maximum number of digits of a cursor."""
@@ -43,5 +43,5 @@ def parse_cursor(text: str | None) -> int:
     if not text:
         return 0
     if not text.isascii() or not text.isdigit() or len(text) > MAX_CURSOR_DIGITS:
-        raise AppError(ErrorCode.VALIDATION_ERROR, "after: expected the number of the last event that was received.")
+        raise validation_error("after: expected the number of the last event that was received.")
     return int(text)

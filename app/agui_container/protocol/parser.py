@@ -20,9 +20,9 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
 from agui_container.protocol.client_input import action_messages, migrate_parts, normalise_tools
-from agui_container.protocol.errors import AppError, ErrorCode, clip_message
+from agui_container.protocol.errors import AppError, ErrorCode, validation_error
 from agui_container.protocol.field_errors import field_errors, located_messages
-from agui_container.protocol.strict_json import Warn, parse_json, raise_validation_error
+from agui_container.protocol.strict_json import Warn, parse_json
 from agui_core.commands import COMMAND, COMMANDS, MAX_ID, Command, Ping
 
 MAX_ITEMS = {"messages": 10_000, "tools": 1_000, "context": 1_000, "resume": 1_000}
@@ -57,9 +57,9 @@ class RunRequest(Struct, frozen=True):
             return self
         props: object = {} if self.run_input.forwarded_props is None else self.run_input.forwarded_props
         if not isinstance(props, dict):
-            raise_validation_error("forwardedProps: must be an object.")
+            raise validation_error("forwardedProps: must be an object.")
         if props.get(AGENT, name) != name:
-            raise_validation_error(f"forwardedProps.{AGENT}: must be absent or the name in the path.")
+            raise validation_error(f"forwardedProps.{AGENT}: must be absent or the name in the path.")
         return RunRequest(self.run_input.model_copy(update={"forwarded_props": {**props, AGENT: name}}), self.size)
 
     @property
@@ -102,7 +102,7 @@ def parse(body: bytes, warn: Warn = lambda _: None) -> Request:
     """Parse a request or a frame. Raises ``AppError`` VALIDATION_ERROR, for a JSON object as ``MalformedRequest``."""
     document = parse_json(body, warn)
     if not isinstance(document, dict):
-        raise_validation_error("The body must be a JSON object: a RunAgentInput or a command.")
+        raise validation_error("The body must be a JSON object: a RunAgentInput or a command.")
     try:
         return _request(document, len(body), warn)
     except AppError as error:
@@ -126,7 +126,7 @@ def parse_fields(body: bytes, warn: Warn = lambda _: None) -> dict[str, object]:
     """Parse the JSON object in the body of a REST route."""
     document = parse_json(body, warn)
     if not isinstance(document, dict):
-        raise_validation_error("The body must be a JSON object.")
+        raise validation_error("The body must be a JSON object.")
     return document
 
 
@@ -137,14 +137,14 @@ def _check_lengths(document: Mapping[str, object]) -> None:
         items = document.get(name)
         if isinstance(items, list):
             if len(items) > limit:
-                raise_validation_error(f"{name}: has {len(items)} items; at most {limit} are taken.")
+                raise validation_error(f"{name}: has {len(items)} items; at most {limit} are taken.")
             counts = list(map(_count_parts, items))
             parts += sum(counts)
             largest = max(largest, *counts, 0)
     if largest > MAX_MESSAGE_PARTS:
-        raise_validation_error(f"messages: one has {largest} parts and calls; at most {MAX_MESSAGE_PARTS} are taken.")
+        raise validation_error(f"messages: one has {largest} parts and calls; at most {MAX_MESSAGE_PARTS} are taken.")
     if parts > MAX_PARTS:
-        raise_validation_error(f"messages: have {parts} parts and calls together; at most {MAX_PARTS} are taken.")
+        raise validation_error(f"messages: have {parts} parts and calls together; at most {MAX_PARTS} are taken.")
 
 
 def _count_parts(item: object) -> int:
@@ -170,7 +170,7 @@ def _run_input(document: dict[str, object], warn: Warn) -> RunAgentInput:
         raise field_errors(error, RUN_INPUT) from None
     for name, value in (("threadId", run_input.thread_id), ("runId", run_input.run_id)):
         if not 0 < len(value) <= MAX_ID:
-            raise_validation_error(f"{name}: must have 1 to {MAX_ID} characters.")
+            raise validation_error(f"{name}: must have 1 to {MAX_ID} characters.")
     _check_version(run_input.protocol_version)
     _check_message_ids(run_input.messages)
     clicked = action_messages(run_input.messages, run_input.forwarded_props, run_input.run_id)
@@ -182,10 +182,10 @@ def _check_message_ids(messages: Sequence[Message]) -> None:
     seen: dict[str, int] = {}
     for at, message in enumerate(messages):
         if not message.id:
-            raise_validation_error(f"messages.{at}.id: must not be empty.")
+            raise validation_error(f"messages.{at}.id: must not be empty.")
         first = seen.setdefault(message.id, at)
         if first != at:
-            raise_validation_error(f"messages.{at}.id: is that of messages.{first}, too; every message needs its own.")
+            raise validation_error(f"messages.{at}.id: is that of messages.{first}, too; every message needs its own.")
 
 
 def _with_validated_messages(document: dict[str, object]) -> dict[str, object]:
@@ -227,7 +227,7 @@ def _frame_id(document: Mapping[str, object]) -> object:
     """Return the frame's ``id``, which the answer repeats. Raises ``AppError`` if it is too long."""
     frame_id = document.get("id")
     if not _is_short(frame_id):
-        raise_validation_error(f"id: must have at most {MAX_ID} characters as JSON.")
+        raise validation_error(f"id: must have at most {MAX_ID} characters as JSON.")
     return frame_id
 
 
@@ -249,7 +249,7 @@ def _check_version(version: str | None) -> None:
     """Refuse another major version of the protocol. Newer minor versions are accepted."""
     major = (version or PROTOCOL_VERSION).split(".")[0]
     if major.isdigit() and major != PROTOCOL_VERSION.split(".")[0]:
-        raise_validation_error(f"protocolVersion: this server speaks {PROTOCOL_VERSION}.")
+        raise validation_error(f"protocolVersion: this server speaks {PROTOCOL_VERSION}.")
 
 
 T = TypeVar("T")
@@ -265,7 +265,7 @@ def read_forwarded_prop(props: object, name: str, shape: TypeAdapter[T]) -> T | 
     except ValidationError as error:
         path, message = located_messages(error, shape)[0]
         where = ".".join(filter(None, ("forwardedProps", name, path)))
-        raise AppError(ErrorCode.VALIDATION_ERROR, clip_message(f"{where}: {message}.")) from None
+        raise validation_error(f"{where}: {message}.") from None
 
 
 class AppRequest(BaseModel):

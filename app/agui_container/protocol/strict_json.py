@@ -17,11 +17,11 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from math import isinf
-from typing import Final, NoReturn
+from typing import Final
 
 from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
-from agui_container.protocol.errors import AppError, ErrorCode, clip_message
+from agui_container.protocol.errors import validation_error
 
 STRINGS = "strings and keys"
 LIMITS: Mapping[str, int] = {STRINGS: 200_000, "lists and objects": 250_000, "values": 1_000_000}
@@ -50,7 +50,7 @@ Warn = Callable[[str], None]
 def parse_json(body: bytes, warn: Warn) -> object:
     """Parse a body, with U+FFFD for halves of surrogate pairs. Raises ``AppError`` VALIDATION_ERROR."""
     if not body.strip():
-        raise_validation_error("The body is empty; a RunAgentInput is expected.")
+        raise validation_error("The body is empty; a RunAgentInput is expected.")
     _check_counts(body)
     whole = whole_json(body)
     if whole != body:
@@ -60,9 +60,9 @@ def parse_json(body: bytes, warn: Warn) -> object:
     except ValueError as error:
         if (shorter := UNREAD_DIGITS.sub(b"", whole)) != whole:  # the error may be that of a number
             return parse_json(shorter, warn)
-        raise_validation_error(f"The body is not valid JSON: {error}.")
+        raise validation_error(f"The body is not valid JSON: {error}.") from error
     if (path := _large_number(body, document)) is not None:
-        raise_validation_error(clip_message(f"{path}: {TOO_LARGE}"))
+        raise validation_error(f"{path}: {TOO_LARGE}")
     return document
 
 
@@ -93,7 +93,7 @@ def _check_counts(body: bytes) -> None:
         if _exceeded(body) != STRINGS:
             body = b'""'.join(body.split(b'"')[::2])
         if (name := _exceeded(body)) is not None:
-            raise_validation_error(f"The body has more than {LIMITS[name]} {name}.")
+            raise validation_error(f"The body has more than {LIMITS[name]} {name}.")
 
 
 def _exceeded(body: bytes) -> str | None:
@@ -141,10 +141,6 @@ def json_text(value: object) -> str:
     except PydanticSerializationError:  # The usual reason is a half.
         data = to_json(whole_value(to_jsonable_python(whole_value(value))), inf_nan_mode="strings")
     return without_large_integers(data, as_text=True).decode()
-
-
-def raise_validation_error(message: str) -> NoReturn:
-    raise AppError(ErrorCode.VALIDATION_ERROR, message)
 
 
 # --- halves of surrogate pairs ----------------------------------------------------------------------------------------

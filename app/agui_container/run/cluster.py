@@ -79,10 +79,6 @@ class Cluster:
             raise
         self.replica = self.new_id()
 
-    async def aclose(self) -> None:
-        await self.bus.aclose()
-        await self.store.aclose()
-
     async def finish(self, run: RunKey, envelopes: Sequence[Envelope], ending: Ending) -> None:
         """Store the end of a run of this replica, with its tokens if there is a limit of them. Raises as the store."""
         if self.day_tokens:

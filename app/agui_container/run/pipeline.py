@@ -28,6 +28,7 @@ from ag_ui.core import (
 )
 from orjson import dumps
 
+from agui_container.conversation.agent_input import results_with_reason, with_sent_results
 from agui_container.conversation.merge import dump_message
 from agui_container.conversation.state import SharedState
 from agui_container.conversation.stored_parts import cut_off_event
@@ -138,6 +139,7 @@ class EventPipeline:
         self._transcript = Transcript(run_input.messages)
         waiting = {call.id for call in unanswered_calls(run_input.messages)} if run_input.resume else set[str]()
         self._call_ids = ThreadCallIds(self._sequence, self._rules, waiting, repeated_calls)
+        self._sent_results = results_with_reason(run_input.messages)
 
     # --- items of agents and tools ---
 
@@ -160,8 +162,8 @@ class EventPipeline:
         events = [whole for event in self._expander.expand(item) for whole in self._joiner.feed(event)]
         accepted = 0
         try:
-            renamed = map(self._call_ids.rename, events)
-            encoded = [(event, b"") if KINDS[type(event)].is_boundary else encode_whole(event) for event in renamed]
+            repaired = [with_sent_results(self._call_ids.rename(event), self._sent_results) for event in events]
+            encoded = [(event, b"") if KINDS[type(event)].is_boundary else encode_whole(event) for event in repaired]
             for event, data in encoded:
                 kind = KINDS[type(event)]
                 if not kind.is_boundary:
@@ -279,6 +281,7 @@ class EventPipeline:
         """Free what an ended run does not need. The state stays as long as the agent or background work may read it."""
         self._template, self.on_boundary, self._is_released = None, None, True
         del self._expander, self._sequence, self._rules, self._transcript, self._entries, self._call_ids
+        del self._sent_results
         self._drop_unused_state()
 
     def acquire_state(self) -> None:

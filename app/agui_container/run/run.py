@@ -20,7 +20,7 @@ from ag_ui.core import (
 )
 from msgspec import Struct
 
-from agui_container.conversation.merge import without_activities
+from agui_container.conversation.agent_input import input_for_agent
 from agui_container.log_values import FACTS, format_fields
 from agui_container.ports import LOG_FIELDS, Agent, ClientOffer, Clock, Item, RunContext, Timer, interrupts_of
 from agui_container.ports.agent import maybe_aclosing
@@ -193,7 +193,7 @@ class Run:
     async def _main(self, run_input: RunAgentInput, agent: Agent, scheduler: FairScheduler) -> None:
         self._trace.begin(self.ctx)
         try:
-            await self._iterate(agent.run(without_activities(run_input), self.ctx), scheduler)
+            await self._iterate(agent.run(input_for_agent(run_input), self.ctx), scheduler)
             self.finish()
         except BaseException as error:  # also KeyboardInterrupt: a signal is the operator's, an exception the agent's
             if not self._handle_failure(error):

@@ -1,14 +1,14 @@
-"""The HTTP protocol that uvicorn gets: ours with a release whose private names are known, its own with others.
+"""The protocols that uvicorn gets: ours with a release whose private names are known, its own with others.
 
-Rule: a newer uvicorn must not stop the start. With its own class uvicorn serves AG-UI as before; the direct way to the
-socket and gRPC are missing then, and one line of the log says so.
+Rule: a newer uvicorn must not stop the start. With its own classes uvicorn serves AG-UI as before; the direct way to
+the socket and gRPC are missing then, and one line of the log says so.
 """
 
 import asyncio
 import logging
 from functools import cache
 from importlib.metadata import version
-from typing import Literal
+from typing import Literal, TypedDict
 
 from agui_container.log_values import format_fields
 from agui_container.settings import Settings
@@ -16,8 +16,13 @@ from agui_container.settings import Settings
 KNOWN = "0.54"
 """Release of uvicorn whose private names ``uvicorn_protocols`` uses. Its tests run with it."""
 
-HttpClass = type[asyncio.Protocol] | Literal["auto"]
-"""A class of ours, or uvicorn's by name."""
+
+class ProtocolClasses(TypedDict):
+    """Options of uvicorn: classes of ours, or its own by name."""
+
+    http: type[asyncio.Protocol] | Literal["auto"]
+    ws: type[asyncio.Protocol] | Literal["websockets-sansio"]
+
 
 logger = logging.getLogger(__name__)
 
@@ -32,13 +37,13 @@ def is_known() -> bool:
     return False
 
 
-def choose_http() -> HttpClass:
-    """Return the protocol of HTTP/1.1 that also hands HTTP/2 over to gRPC, if it can."""
+def choose_protocols() -> ProtocolClasses:
+    """Return those of HTTP/1.1, which also hands HTTP/2 over to gRPC if it can, and of WebSockets."""
     if not is_known():
-        return "auto"
-    from agui_container.server.uvicorn_protocols import HttpProtocol  # noqa: PLC0415 - another release may lack names
+        return {"http": "auto", "ws": "websockets-sansio"}
+    from agui_container.server import uvicorn_protocols as ours  # noqa: PLC0415 - another release may lack names
 
-    return HttpProtocol
+    return {"http": ours.HttpProtocol, "ws": ours.SocketProtocol}
 
 
 def without_plain_grpc(settings: Settings) -> Settings:

@@ -28,7 +28,7 @@ from agui_container.ports.store import StoreUnavailable
 from agui_container.protocol.errors import AppError
 from agui_container.run.endings import describe_failure
 from agui_container.server.exit_deadline import ExitDeadline
-from agui_container.server.protocol_classes import choose_http, without_plain_grpc
+from agui_container.server.protocol_classes import choose_protocols, without_plain_grpc
 from agui_container.settings import Auth, Scope, Settings, SettingsError, is_loopback
 from agui_container.settings_sources import load_settings
 from agui_container.tools.loader import ToolLoadError
@@ -276,8 +276,7 @@ def uvicorn_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,  # a client could write any address into X-Forwarded-For
-        http=choose_http(),
-        ws="websockets-sansio",
+        **choose_protocols(),
         ws_per_message_deflate=False,  # 10 KB can inflate to 10 MB
         ws_ping_timeout=WS_PING_SECONDS,
         ws_max_size=2 * settings.max_body_bytes,

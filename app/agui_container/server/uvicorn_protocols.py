@@ -1,4 +1,4 @@
-"""uvicorn's HTTP protocol with a direct write for streams, the hand-over of HTTP/2 to gRPC, and tolerance for offers.
+"""uvicorn's protocols with a direct write for streams, the hand-over of HTTP/2 to gRPC, and tolerance for offers.
 
 Rule: only this file uses private names of uvicorn. It changes nothing in its modules, and ``protocol_classes`` names
 the release whose names it knows. Limits of heads, of connections and of their pace are uvicorn's options and the
@@ -17,9 +17,11 @@ import sys
 import httptools
 from starlette.types import Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.protocol import State
 
 from agui_container.protocols.grpc.handover import HTTP2
-from agui_container.web.event_stream import CONNECTION_EXTENSION
+from agui_container.web.direct_writes import CONNECTION_EXTENSION
 
 OFFER_HEADERS = frozenset((b"upgrade", b"http2-settings"))
 """Headers of an offer. ``Connection`` names them, too."""
@@ -33,14 +35,14 @@ class HttpProtocol(HttpToolsProtocol):
     _offer_end: int | None = None
     """End of a head with an offer in the data that is being parsed."""
 
-    def write_chunk(self, send: Send, body: bytes) -> bool:
+    def write_directly(self, send: Send, data: bytes) -> bool:
         """Write a chunk of a streamed response to the transport at once, if ASGI's ``send`` would do just that."""
         cycle: RequestResponseCycle | None = self.cycle
-        if cycle is None or send != cycle.send or not cycle.chunked_encoding or cycle.response_complete or not body:
+        if cycle is None or send != cycle.send or not cycle.chunked_encoding or cycle.response_complete or not data:
             return False
         if cycle.disconnected or self.flow.write_paused or cycle.scope["method"] == "HEAD":
             return False
-        self.transport.write(b"%x\r\n%b\r\n" % (len(body), body))
+        self.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
         return True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
@@ -117,6 +119,24 @@ class HttpProtocol(HttpToolsProtocol):
             if name not in OFFER_HEADERS and (kept or not value):
                 lines.append(b"%b: %b" % (name, kept))
         return b"\r\n".join((*lines, b"", b""))
+
+
+class SocketProtocol(WebSocketsSansIOProtocol):
+    """A WebSocket connection."""
+
+    def write_directly(self, send: Send, data: bytes) -> bool:
+        """Write a text frame to the transport at once, if ASGI's ``send`` would do just that."""
+        if send != self.send or self.conn.state is not State.OPEN:
+            return False
+        if self.transport.is_closing() or not self.writable.is_set():
+            return False
+        self.conn.send_text(data)
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        return True
+
+    async def run_asgi(self) -> None:
+        self.scope["extensions"][CONNECTION_EXTENSION] = self  # type: ignore[assignment] # uvicorn's type is narrower
+        await super().run_asgi()
 
 
 def _without_offer(connection: bytes) -> bytes:

@@ -15,9 +15,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agui_container.ports import EVERYBODY, LOG_FIELDS, Caller, session_label
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, validation_error
 from agui_container.web.authentication import METADATA_PATH, CallerAuthentication, url_of
 from agui_container.web.browser_policy import BrowserPolicy, Headers, route_path
+from agui_container.web.direct_writes import OUTER_SEND
 from agui_container.web.error_responses import error_response, send_refusal
 
 INVOCATIONS = "/invocations"
@@ -45,9 +46,6 @@ shows or changes anything of a caller. Every other path needs one, also a path t
 
 ErrorForm = Callable[[AppError], bytes]
 """Function that writes an error as JSON."""
-
-OUTER_SEND = "agui.outer_send"
-"""Key in the scope's state for the ``send`` that this middleware received (see ``event_stream.chunk_writer``)."""
 
 
 class CallerMiddleware:
@@ -136,9 +134,9 @@ def make_caller(headers: Mapping[str, str], *, by_session: bool, limits_by_sessi
 def check_session(headers: Headers, caller: Caller) -> None:
     """Raise ``AppError`` for a long id, or for two, of which one could be a gateway's and one its client's."""
     if caller.session_id is not None and sum(name == SESSION_HEADER for name, _ in headers) > 1:
-        raise AppError(ErrorCode.VALIDATION_ERROR, "The session header may be sent once.")
+        raise validation_error("The session header may be sent once.")
     if caller.session_id is not None and len(caller.session_id) > MAX_SESSION_ID:
-        raise AppError(ErrorCode.VALIDATION_ERROR, f"The session id has more than {MAX_SESSION_ID} characters.")
+        raise validation_error(f"The session id has more than {MAX_SESSION_ID} characters.")
 
 
 def caller_of(connection: HTTPConnection) -> Caller:

@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from agui_container.log_values import format_fields
 from agui_container.protocol.encoder import encode
-from agui_container.protocol.errors import AppError, ErrorCode, run_error
+from agui_container.protocol.errors import AppError, ErrorCode, run_error, validation_error
 from agui_container.web.formats import EVENT_STREAM, sse_error_frame
 
 DENIAL_EXTENSION = "websocket.http.response"
@@ -53,7 +53,7 @@ async def send_refusal(error: AppError, response: Response, scope: Scope, receiv
 async def on_error(request: Request, error: Exception) -> Response:
     """Return the response for an exception of any kind."""
     if isinstance(error, HTTPException):
-        refusal = AppError(ErrorCode.VALIDATION_ERROR, f"{error.detail}.")
+        refusal = validation_error(f"{error.detail}.")
         response = error_response(refusal, request, status=error.status_code)
         response.headers.update(error.headers or {})
         return response

@@ -11,9 +11,6 @@ connection only after ``LISTEN_SECONDS``.
 
 import asyncio
 import logging
-from collections.abc import Callable
-from functools import partial
-from typing import Protocol
 
 from starlette.types import Receive, Scope, Send
 
@@ -22,9 +19,8 @@ from agui_container.ports import Caller
 from agui_container.protocol.envelope import Batch
 from agui_container.protocol.errors import AppError
 from agui_container.run.subscription import Subscription
-from agui_container.threads import LARGE_BYTES, offload_if_large
-from agui_container.web.caller_middleware import OUTER_SEND
-from agui_container.web.formats import COMMENT, STREAM_HEADERS, reduced, size_to_reduce, sse_frames
+from agui_container.web.direct_writes import direct_writer
+from agui_container.web.formats import COMMENT, STREAM_HEADERS, needs_reduction, reduced, sse_frames
 
 CHECK_SECONDS = 1.0
 """Longest interval between two checks."""
@@ -74,17 +70,7 @@ LAST_BYTES = 16_000
 """Largest write, in bytes, that is sent together with the end of the response. A larger one is sent before the end,
 because a server that shuts down does not wait for readers whose response has ended."""
 
-CONNECTION_EXTENSION = "agui.connection"
-"""Key in the extensions of a request's scope, under this project's server. The value is its ``ChunkConnection``."""
-
 logger = logging.getLogger(__name__)
-
-
-class ChunkConnection(Protocol):
-    """Connection of this project's server."""
-
-    def write_chunk(self, send: Send, body: bytes) -> bool:
-        """Return False if ``send`` is not the connection's own, or if the connection would have to wait."""
 
 
 class EventStreamResponse:
@@ -105,7 +91,7 @@ class EventStreamResponse:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] == "HEAD":
             self._subscription.close()  # headers only
-        self._send, self._receive, self._write_chunk = send, receive, chunk_writer(scope)
+        self._send, self._receive, self._write = send, receive, direct_writer(scope)
         self._monitor.add(self)
         listening = asyncio.get_running_loop().call_later(LISTEN_SECONDS, self._listen)
         try:
@@ -164,17 +150,14 @@ class EventStreamResponse:
         if not batch.data:
             return COMMENT
         if self._is_of_legacy_client:
-            batch = await offload_if_large(size_to_reduce(batch), reduced, batch)
+            batch = await reduced(batch)
         return sse_frames(batch.data, batch.first)
 
     def _push(self, batch: Batch) -> bool:
-        if self._write_chunk is None or (self._is_of_legacy_client and size_to_reduce(batch) > LARGE_BYTES):
+        if self._write is None or (self._is_of_legacy_client and needs_reduction(batch)):
             return False
-        try:
-            body = sse_frames((reduced(batch) if self._is_of_legacy_client else batch).data, batch.first)
-            self._has_written = len(body) <= PUSHED_BYTES and self._write_chunk(body)
-        except Exception:  # noqa: BLE001 - the task of this response meets the same failure and raises it
-            return False
+        body = sse_frames(batch.data, batch.first)
+        self._has_written = len(body) <= PUSHED_BYTES and self._write(body)
         return self._has_written
 
     async def _send_body(self, body: bytes, *, more: bool) -> None:
@@ -197,14 +180,3 @@ class EventStreamResponse:
             self._expire()
         elif not self._is_sending and idle >= self._monitor.keepalive:
             self._subscription.interrupt()
-
-
-def chunk_writer(scope: Scope) -> Callable[[bytes], bool] | None:
-    """Return a function that writes to the connection directly, or None under another server.
-
-    Between ``CallerMiddleware`` and the response there is only Starlette's exception handling, which does not change
-    chunks. ``write_chunk`` checks that no middleware stands between ``CallerMiddleware`` and the connection.
-    """
-    connection: ChunkConnection | None = scope.get("extensions", {}).get(CONNECTION_EXTENSION)
-    send: Send | None = scope.get("state", {}).get(OUTER_SEND)
-    return None if connection is None or send is None else partial(connection.write_chunk, send)

@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from agui_container.engine.engine import Engine
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import validation_error
 from agui_container.web.caller_middleware import caller_of
 from agui_container.web.requests import BodyChunks, RawPathRoute, in_time
 from agui_container.web.rest import NO_STORE, json_response
@@ -84,8 +84,8 @@ async def read_form(request: Request, chunks: AsyncIterator[bytes]) -> UploadFil
     try:
         form = await MultiPartParser(request.headers, stream, max_files=1, max_fields=10).parse()
     except MultiPartException as error:
-        raise AppError(ErrorCode.VALIDATION_ERROR, f"The form cannot be read: {error.message.rstrip('.')}.") from None
+        raise validation_error(f"The form cannot be read: {error.message.rstrip('.')}.") from None
     for part in form.values():
         if isinstance(part, UploadFile):
             return part
-    raise AppError(ErrorCode.VALIDATION_ERROR, NO_FILE)
+    raise validation_error(NO_FILE)

@@ -21,6 +21,7 @@ import orjson
 from agui_container.log_values import format_fields
 from agui_container.protocol import envelope
 from agui_container.protocol.parser import CommandRequest, Request
+from agui_container.threads import offload_if_large
 
 logger = logging.getLogger(__name__)
 
@@ -52,13 +53,13 @@ def sse_error_frame(data: bytes) -> bytes:
 # --- legacy clients ---------------------------------------------------------------------------------------------------
 
 
-def size_to_reduce(batch: envelope.Batch) -> int:
-    """Return the bytes of the events that may have to be reduced."""
-    return sum(len(event) for event in batch.data if event.startswith(REDUCED_PREFIXES))
+def needs_reduction(batch: envelope.Batch) -> bool:
+    return any(event.startswith(REDUCED_PREFIXES) for event in batch.data)
 
 
-def reduced(batch: envelope.Batch) -> envelope.Batch:
-    return batch._replace(data=[reduce_event(event) for event in batch.data])
+async def reduced(batch: envelope.Batch) -> envelope.Batch:
+    size = sum(len(event) for event in batch.data if event.startswith(REDUCED_PREFIXES))
+    return batch._replace(data=await offload_if_large(size, lambda: [reduce_event(event) for event in batch.data]))
 
 
 def is_legacy_client(request: Request) -> bool:

@@ -26,7 +26,7 @@ from starlette.types import Scope
 from agui_container.engine.engine import Engine
 from agui_container.engine.views import View
 from agui_container.ports import Caller
-from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
+from agui_container.protocol.errors import AppError, ErrorCode, shutting_down, validation_error
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.parser import parse, parse_fields
 from agui_container.threads import LARGE_BYTES, offload_if_large
@@ -129,8 +129,7 @@ class BodyChunks:
 
     def __init__(self, request: Request, max_bytes: int) -> None:
         if request.headers.get("content-encoding", "identity") != "identity":
-            text = "Content-Encoding: the body must be sent as it is, not compressed."
-            raise AppError(ErrorCode.VALIDATION_ERROR, text)
+            raise validation_error("Content-Encoding: the body must be sent as it is, not compressed.")
         self._receive = request.receive
         self._max_bytes = max_bytes
         self._size = 0
@@ -155,7 +154,7 @@ class BodyChunks:
 
 def incomplete_body_error() -> AppError:
     """Return the error for a body that ends early. Each call makes a new one: a raised error refers to frames."""
-    return AppError(ErrorCode.VALIDATION_ERROR, "The body did not arrive in full.")
+    return validation_error("The body did not arrive in full.")
 
 
 def check_size(size: int, max_bytes: int) -> None:

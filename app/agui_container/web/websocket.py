@@ -32,7 +32,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from agui_container.engine.engine import Engine
 from agui_container.ports import Caller
 from agui_container.ports.records import RunKey
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.envelope import Batch
+from agui_container.protocol.errors import AppError, ErrorCode, validation_error
 from agui_container.protocol.parser import CommandRequest, MalformedRequest, RunRequest
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.run.policy import OnBusy
@@ -40,7 +41,7 @@ from agui_container.run.subscription import Subscription
 from agui_container.web.authentication import CallerAuthentication
 from agui_container.web.caller_middleware import AGENT, BEARER_PROTOCOL, caller_of
 from agui_container.web.error_responses import internal_error
-from agui_container.web.formats import is_legacy_client, reduced
+from agui_container.web.formats import is_legacy_client, needs_reduction, reduced
 from agui_container.web.requests import answer_command, check_size, parse_body
 from agui_container.web.websocket_output import FrameWriter
 from agui_core.commands import Attach, Cancel, Capabilities, Ping, ReadCommand
@@ -140,7 +141,7 @@ class WebSocketConnection:
 
     async def _parse(self, body: bytes | None) -> AgentRequest:
         if body is None:
-            raise AppError(ErrorCode.VALIDATION_ERROR, "Frames must be text.")
+            raise validation_error("Frames must be text.")
         check_size(len(body), self._max_body)
         return (await parse_body(body)).for_agent(self._websocket.path_params.get("agent"))
 
@@ -249,12 +250,16 @@ class SocketRuns:
                 self._runs.pop(0).subscription.close()
 
     async def _send_run(self, run: SocketRun) -> None:
+        run.subscription.push_to(partial(self._push, run))
         try:
             async for batch in run.subscription:
-                await self._output.send_events(reduced(batch) if run.is_of_legacy_client else batch)
+                await self._output.send_events(await reduced(batch) if run.is_of_legacy_client else batch)
         except AppError as error:  # the run cannot be read any further now, but it may continue
             _, thread_id, run_id = run.key
             await self._output.send_error(error, threadId=thread_id, runId=run_id)
+
+    def _push(self, run: SocketRun, batch: Batch) -> bool:
+        return not (run.is_of_legacy_client and needs_reduction(batch)) and self._output.push(batch)
 
     def close(self) -> None:
         for run in self._runs:

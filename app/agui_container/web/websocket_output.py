@@ -10,6 +10,9 @@ connection on which more than 250 arrive in one, and a network may bunch them. A
 burst is free up to ``BURST`` frames, and then frames leave at ``RATE`` per second. No frame that can be smaller
 exceeds 32 KB. Deltas that wait are merged.
 
+Rule: the flusher pushes a single event to the connection if no other frame waits and both the pace and the connection
+let it leave now. Otherwise the connection's own task sends it.
+
 Source: AgentCore's limits, ``bedrock-agentcore-limits`` (docs/behind-agentcore.md).
 """
 
@@ -26,6 +29,7 @@ from agui_container.protocol.envelope import Batch, Envelope
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import CommandRequest
 from agui_container.web.caller_middleware import caller_of
+from agui_container.web.direct_writes import direct_writer
 from agui_container.web.requests import encode_result
 
 RATE = 200.0
@@ -81,7 +85,17 @@ class FrameWriter:
         self._caller = caller_of(websocket)
         self._with_seq = websocket.query_params.get("cursor") == "1"
         self._rate_limiter, self._lock = RateLimiter(asyncio.get_running_loop().time), asyncio.Lock()
+        self._write = direct_writer(websocket.scope)
+        self._unsent = 0
+        """Frames that wait or are being sent."""
         self.has_left = False
+
+    def push(self, batch: Batch) -> bool:
+        """Send an event at once. Return False if it must wait, or if there are several, because they may be merged."""
+        if self._write is None or self._unsent or len(batch.data) > 1:
+            return False
+        data = _add_seq(batch.data[0], batch.first) if self._with_seq else batch.data[0]
+        return self._rate_limiter.delay() == 0 and self._write(data)
 
     async def send_events(self, batch: Batch) -> None:
         for frame in make_frames(batch.envelopes(), with_seq=self._with_seq):
@@ -114,13 +128,16 @@ class FrameWriter:
             await self._websocket.close(error.code.ws_close, error.code)
 
     async def _send(self, frame: str) -> None:
-        async with self._lock:
-            await self._rate_limiter.wait()
-            try:
+        self._unsent += 1
+        try:
+            async with self._lock:
+                await self._rate_limiter.wait()
                 await self._websocket.send_text(frame)
-            except (RuntimeError, WebSocketDisconnect) as error:  # starlette and uvicorn raise one of them, once closed
-                self.has_left = True
-                raise WebSocketDisconnect(ABNORMAL_CLOSURE) from error
+        except (RuntimeError, WebSocketDisconnect) as error:  # starlette and uvicorn raise one of them, once closed
+            self.has_left = True
+            raise WebSocketDisconnect(ABNORMAL_CLOSURE) from error
+        finally:
+            self._unsent -= 1
 
 
 def control_fields(kind: str, fields: Mapping[str, object]) -> dict[str, object]:

@@ -26,6 +26,7 @@ class Stumble(ToolMessage):
         raise RuntimeError(f"secret {self.sides}")
 
 
+HELD = Event()
 RELEASED = Event()
 
 
@@ -34,8 +35,18 @@ class Hold(ToolMessage):
     purpose: str = "To block until another run releases it."
 
     def handle(self) -> str:
+        HELD.set()
         RELEASED.wait()
         return "released"
+
+
+class Held(ToolMessage):
+    request: str = "held"
+    purpose: str = "To wait until another run blocks."
+
+    def handle(self) -> str:
+        HELD.wait()
+        return "it blocks"
 
 
 class Release(ToolMessage):
@@ -49,7 +60,7 @@ class Release(ToolMessage):
 
 llm = OpenAIGPTConfig(chat_model="gpt-4o", cache_config=None)
 agent = ChatAgent(ChatAgentConfig(llm=llm))
-agent.enable_message([Roll, Stumble, Hold, Release])
+agent.enable_message([Roll, Stumble, Hold, Held, Release])
 task = Task(agent, name="dice")
 
 

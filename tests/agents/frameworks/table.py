@@ -2,11 +2,14 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from tests.server.sockets.process import ROOT
+from tests.ports import free_port
+from tests.server.sockets.process import ROOT, program_on
 
 
 def python_of(framework: str) -> str | Path:
@@ -19,23 +22,37 @@ def python_of(framework: str) -> str | Path:
 class Row:
     """One framework. ``agents`` are names in its module in this folder, with the cases that each lacks.
 
-    ``unrepaired`` are names of agents whose events are the framework's, or those of its own translation.
+    ``unrepaired`` are names of agents whose events are the framework's, or those of its own translation. ``app`` is an
+    AG-UI server, where a framework's packages do not fit beside ours: its process has the framework's environment.
     """
 
     name: str
     agents: Mapping[str, Sequence[str]]
     unrepaired: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
+    app: str = ""
 
     @property
     def python(self) -> str | Path:
-        return python_of(self.name)
+        return sys.executable if self.app else python_of(self.name)
 
-    @property
-    def references(self) -> str:
+    def references(self, url: str) -> str:
+        if self.app:
+            return ",".join(f"{name}={url}" for name in (*self.agents, "example"))
         module = f"tests.agents.frameworks.{self.name}_agents"
         own = [f"{name}={module}:{name}" for name in (*self.agents, *self.unrepaired)]
         return ",".join([*own, f"example=examples.{self.name}_agent:agent"])
+
+
+@contextmanager
+def upstream(row: Row, variables: Mapping[str, str]) -> Iterator[str]:
+    """Serve the row's own AG-UI server in the framework's environment. Gives the URL of its agent."""
+    port = free_port()
+    command = (python_of(row.name), "-m", "uvicorn", row.app, "--port", str(port))
+    url = f"http://127.0.0.1:{port}"
+    settings = {"PYTHONPATH": str(ROOT), **variables, **row.variables}
+    with TemporaryDirectory() as home, program_on(url, *command, folder=ROOT, HOME=home, **settings):
+        yield f"{url}/agent"
 
 
 FORGETS = ("server tool", "client tool", "second turn", "edit", "policy", "approval")
@@ -56,6 +73,14 @@ ROWS = [
     Row("ag2", {"agent": ()}, ("bare",)),
     Row("agno", {"agent": ("edit",), "stored": ("edit",), "team": ("edit",)}, ("bare",)),
     Row("claude_sdk", {"agent": ("edit",)}, variables={"PATH": COMMANDS}),
+    Row(
+        "crew",
+        {"agent": ("usage", "server tool", "tool raises", "approval")},
+        variables=dict.fromkeys(
+            ("CREWAI_DISABLE_TELEMETRY", "CREWAI_DISABLE_VERSION_CHECK", "OTEL_SDK_DISABLED"), "true"
+        ),
+        app="tests.agents.frameworks.crew_server:app",
+    ),
     Row("langchain", {"agent": ()}),
     Row(
         "langroid",

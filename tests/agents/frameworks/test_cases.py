@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.agents.frameworks.model_server import model_server
-from tests.agents.frameworks.table import ROWS, Row
+from tests.agents.frameworks.table import ROWS, Row, upstream
 from tests.server.sockets.process import ServerProcess
 from tests.sse import events_of
 
@@ -105,7 +105,8 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
 
         def serve(row: Row) -> ServerProcess:
             if row.name not in servers:
-                settings = {"AGUI_AGENTS": row.references, "AGUI_AGENT": next(iter(row.agents))}
+                url = stack.enter_context(upstream(row, variables)) if row.app else ""
+                settings = {"AGUI_AGENTS": row.references(url), "AGUI_AGENT": next(iter(row.agents))}
                 settings |= {"AGUI_TOOLS": TOOLS, "AGUI_TOOL_POLICY": RULES, **variables, **row.variables}
                 command = (str(row.python), "-m", "agui_container", "serve")
                 servers[row.name] = stack.enter_context(ServerProcess(command, **settings))
@@ -165,6 +166,26 @@ def test_a_tool_of_the_client_is_left_to_it_and_its_result_reaches_the_model(
     assert client.of_type("TOOL_CALL_RESULT") == []
     client.post(client.body({"role": "tool", "toolCallId": call["toolCallId"], "content": "the red one"}))
     assert client.text == "result: the red one"
+
+
+@case("client tool", "langgraph", "microsoft")
+def test_a_result_that_looks_like_the_answer_to_an_approval_reaches_the_model(
+    row: Row, agent: str, serve: Serve
+) -> None:
+    client = Conversation(serve(row), agent).say("use pick")
+    (call,) = client.of_type("TOOL_CALL_START")
+    client.post(client.body({"role": "tool", "toolCallId": call["toolCallId"], "content": '{"accepted": 5}'}))
+    assert '"accepted": 5' in client.text
+
+
+@case("client tool")
+def test_the_model_is_told_why_a_tool_of_the_client_has_failed(row: Row, agent: str, serve: Serve) -> None:
+    client = Conversation(serve(row), agent).say("use pick")
+    (call,) = client.of_type("TOOL_CALL_START")
+    failed = {"role": "tool", "toolCallId": call["toolCallId"], "content": "", "error": "all are taken"}
+    client.post(client.body(failed))
+    assert client.text.startswith("result: ")
+    assert "all are taken" in client.text
 
 
 SCHEMAS = {
@@ -355,10 +376,13 @@ def test_a_client_may_answer_its_calls_one_after_the_other(row: Row, agent: str,
     assert client.post(client.body(blue)).text == "result: blue"
 
 
-def test_a_tool_that_blocks_holds_up_no_other_run(serve: Serve) -> None:
+def test_a_tool_that_blocks_holds_up_neither_ping_nor_another_run(serve: Serve) -> None:
     server = serve(row_of("langroid"))
     with ThreadPoolExecutor() as pool:
         held = pool.submit(Conversation(server, "agent").say, "call hold {}")
+        assert Conversation(server, "agent").say("call held {}").text == "result: it blocks"
+        assert httpx.get(f"http://127.0.0.1:{server.port}/ping", trust_env=False, timeout=120).is_success
+        assert not held.done()
         assert Conversation(server, "agent").say("call release {}").text == "result: done"
         assert held.result().text == "result: released"
 

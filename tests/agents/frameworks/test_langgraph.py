@@ -1,17 +1,22 @@
 """Features of LangGraph: states, checkpoints, and the events that the package alone would lose."""
 
+import operator
 from collections.abc import Callable, Sequence
+from typing import Annotated
 
 import pytest
 from ag_ui.core import (
     AssistantMessage,
     BaseEvent,
     FunctionCall,
+    ImageInputContent,
+    InputContentDataSource,
     Message,
     MessagesSnapshotEvent,
     RunAgentInput,
     RunFinishedEvent,
     StateSnapshotEvent,
+    TextInputContent,
     TextMessageContentEvent,
     ToolCall,
     ToolCallArgsEvent,
@@ -24,13 +29,13 @@ from langchain_core.messages import AIMessage
 from langchain_core.messages import ToolMessage as LangChainToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import MessagesState
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
 from msgspec.structs import replace
 
 from agui_container.agents.frameworks import framework_agent
-from agui_container.agents.frameworks.langgraph import Graph
+from agui_container.agents.frameworks.langgraph_events import Graph
 from agui_container.ports import Agent, Caller, Item
 from agui_core.transcript import Transcript
 from tests.agents.frameworks import langgraph_agents
@@ -69,6 +74,43 @@ async def test_the_state_comes_in_and_goes_out() -> None:
     snapshots = of_type(await items(langgraph_agents.agent, request), StateSnapshotEvent)
     assert snapshots[-1].snapshot["visits"] == 5
     assert request.state == {"visits": 4}
+
+
+class Visits(MessagesState):
+    name: str
+    visited: Annotated[list[str], operator.add]
+
+
+def visit(state: Visits) -> dict[str, object]:
+    return {"messages": [AIMessage("Done.")], "visited": [state["name"]]}
+
+
+async def test_a_state_that_the_client_sends_back_is_not_added_to_itself() -> None:
+    builder = StateGraph(Visits)
+    builder.add_node("visit", visit)
+    graph = builder.add_edge(START, "visit").compile(checkpointer=InMemorySaver())
+    request, lengths = run_input("hi").model_copy(update={"state": {"name": "Ada"}}), []
+    for _ in range(3):
+        snapshots = [event.snapshot for event in of_type(await items(graph, request), StateSnapshotEvent)]
+        assert all(snapshot["name"] == "Ada" for snapshot in snapshots)
+        lengths.append(len(snapshots[-1]["visited"]))
+        request = request.model_copy(update={"state": snapshots[-1]})
+    assert lengths == [1, 2, 3]
+
+
+async def test_a_result_of_parts_reaches_the_graph_as_blocks_and_the_client_as_it_was() -> None:
+    read: list[object] = []
+
+    async def node(state: MessagesState) -> dict[str, object]:
+        read.append(state["messages"][-1].content)
+        return {"messages": [AIMessage("A cat.")]}
+
+    picture = ImageInputContent(source=InputContentDataSource(value="QUJD", mime_type="image/png"))
+    asked = AssistantMessage(id="a", tool_calls=[ToolCall(id="c", function=FunctionCall(name="draw", arguments="{}"))])
+    result = ToolMessage(id="t", tool_call_id="c", content=[TextInputContent(text="A drawing:"), picture])
+    done = await items(chain(node).compile(), run_input("draw", asked, result, tools=[client_tool("draw")]))
+    assert read == [[{"type": "text", "text": "A drawing:"}, picture.model_dump(exclude_none=True)]]
+    assert result in of_type(done, MessagesSnapshotEvent)[-1].messages
 
 
 async def test_events_do_not_repeat_the_state_of_the_graph() -> None:

@@ -18,7 +18,7 @@ from ag_ui_langgraph import LangGraphAgent
 from langgraph.checkpoint.memory import InMemorySaver
 
 from agui_container.agents.as_agent import thread_cleanup_of
-from agui_container.agents.frameworks.langgraph import Graph
+from agui_container.agents.frameworks.langgraph_events import Graph
 from agui_container.ports import Item
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.agents.frameworks import langgraph_agents

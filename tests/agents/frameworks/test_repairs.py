@@ -13,7 +13,7 @@ from ag_ui.core import RunFinishedEvent, RunFinishedInterruptOutcome, ToolCallRe
 from ag_ui_langgraph import LangGraphAgent
 from packaging.requirements import Requirement
 
-from agui_container.agents.frameworks import langgraph, pydantic_ai
+from agui_container.agents.frameworks import langgraph, langgraph_events, pydantic_ai
 from agui_container.agents.frameworks.translation import FrameworkError
 from tests.agents.frameworks import langgraph_agents
 from tests.agents.frameworks import test_langgraph as shown
@@ -61,6 +61,18 @@ async def test_ag_ui_langgraph_0_0_47_keeps_the_first_result_of_a_call(monkeypat
     monkeypatch.setattr(langgraph, "merge_state", lambda merge, *arguments: merge(*arguments))
     with pytest.raises(AssertionError, match="the red one"):
         await shown.test_a_late_result_of_a_client_replaces_what_stood_in_for_it()
+
+
+async def test_ag_ui_langgraph_0_0_47_adds_a_state_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(langgraph_events, "changed_keys", lambda sent, _: sent)
+    with pytest.raises(AssertionError, match=r"\[1, 3, 7\]"):
+        await shown.test_a_state_that_the_client_sends_back_is_not_added_to_itself()
+
+
+async def test_ag_ui_langgraph_0_0_47_makes_a_text_of_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(langgraph, "results_of_parts", lambda _: {})
+    with pytest.raises(AssertionError, match="type='text'"):
+        await shown.test_a_result_of_parts_reaches_the_graph_as_blocks_and_the_client_as_it_was()
 
 
 async def test_ag_ui_langgraph_0_0_47_fails_on_fields_that_are_no_objects(monkeypatch: pytest.MonkeyPatch) -> None:

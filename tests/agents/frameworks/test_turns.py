@@ -103,9 +103,12 @@ async def test_a_denial_in_a_node_reads_as_the_denial_and_not_as_a_failure(serve
 
 
 @pytest.mark.parametrize("way", ["together", "one by one", "edited", "resent"])
+@pytest.mark.parametrize("ids", [("c1", "c2"), ("c", "c")], ids=["two ids", "one id"])
 @either
-async def test_calls_that_a_node_names_without_a_model_are_run_once(serve: Serve, way: str, compiled: Compile) -> None:
-    calls = [{"id": f"c{amount}", "name": "pay", "args": {"amount": amount}} for amount in (1, 2)]
+async def test_calls_that_a_node_names_without_a_model_are_run_once(
+    serve: Serve, way: str, ids: tuple[str, str], compiled: Compile
+) -> None:
+    calls = [{"id": id_, "name": "pay", "args": {"amount": amount}} for amount, id_ in enumerate(ids, 1)]
 
     async def run(state: MessagesState, config: RunnableConfig) -> object:
         return await ToolNode(langchain_tools()).ainvoke({"messages": state["messages"]}, config)

@@ -11,7 +11,8 @@ from uuid import uuid4
 from ag_ui.core import BaseEvent, RunAgentInput, RunFinishedEvent, RunStartedEvent, TextMessageChunkEvent
 from bedrock_agentcore.runtime import AGUIApp, BedrockAgentCoreApp
 
-RUN_SECONDS = 0.5
+RUN_SECONDS = 1.0
+"""Longer than several pings of the check take on a slow machine."""
 
 
 async def run(given: RunAgentInput) -> AsyncIterator[BaseEvent]:

@@ -20,6 +20,9 @@ from starlette.websockets import WebSocket
 
 FAULTS = {*sys.argv[1:]}
 RUN_SECONDS = 0.4
+PINGS = 0 if "no-ping" in FAULTS else int(os.environ.get("PINGS", "0"))
+"""Pings that a run waits for before it ends, so that a check on a slow machine sees them during the run."""
+
 STARTED_AT = int(time.time())
 
 open_runs = 0
@@ -79,7 +82,10 @@ async def events(thread: str, run: str) -> AsyncIterator[str]:
         yield frame(f'{{"type":"RUN_STARTED","threadId":"{thread}","runId":"{run}"}}')
         message = "always-the-same" if "same-ids" in FAULTS else f"{run}-1" if "ids-of-run" in FAULTS else new_id()
         yield frame(f'{{"type":"TEXT_MESSAGE_START","messageId":"{message}","role":"assistant"}}')
+        enough = pings + PINGS
         await asyncio.sleep(RUN_SECONDS)
+        while pings < enough:  # noqa: ASYNC110 - a ping comes ten times a second
+            await asyncio.sleep(0.01)
         yield frame(f'{{"type":"TEXT_MESSAGE_END","messageId":"{message}"}}')
         if "no-end" not in FAULTS:
             yield frame(f'{{"type":"RUN_FINISHED","threadId":"{thread}","runId":"{run}"}}')

@@ -20,7 +20,7 @@ LIMITS = replace(CHECK_LIMITS, stop_seconds=1.0)
 
 async def found(*faults: str, **limits: Any) -> RuleFindings:  # noqa: ANN401 - the fields of PlatformLimits
     command = [sys.executable, str(CONTAINER), *faults]
-    return await check_container(lambda: ProcessContainer(command, {}), limits=replace(LIMITS, **limits))
+    return await check_container(lambda: ProcessContainer(command, {"PINGS": "4"}), limits=replace(LIMITS, **limits))
 
 
 def states(findings: RuleFindings) -> dict[str, RuleState]:

@@ -32,7 +32,7 @@ from agui_container.agents.gate.approval import RESPONSE_SCHEMA, TOOL_CALL, clip
 from agui_container.agents.gate.calls import ApprovalAnswer
 from agui_container.ports import RunContext, thread_key
 from agui_container.ports.agent import maybe_aclosing
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import validation_error
 
 NAMES_THREAD = (CustomEvent, StateDeltaEvent, StateSnapshotEvent)
 
@@ -89,9 +89,9 @@ def decision(at: int, entry: ResumeEntry) -> bool | None:
     try:
         answer = ApprovalAnswer.model_validate(entry.payload)
     except ValidationError:
-        raise AppError(ErrorCode.VALIDATION_ERROR, f"resume.{at}.payload: approved must be true or false.") from None
+        raise validation_error(f"resume.{at}.payload: approved must be true or false.") from None
     if answer.edited_args is not None:
-        raise AppError(ErrorCode.VALIDATION_ERROR, f"resume.{at}.payload.editedArgs: this agent's calls stay as made.")
+        raise validation_error(f"resume.{at}.payload.editedArgs: this agent's calls stay as made.")
     return answer.approved
 
 

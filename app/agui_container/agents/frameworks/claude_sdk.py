@@ -57,7 +57,7 @@ from agui_container.agents.as_agent import AgentLoadError
 from agui_container.agents.frameworks.adapter import AdapterSource, call_question, end_asking
 from agui_container.agents.frameworks.translation import FrameworkError, failed_tool, result_text
 from agui_container.ports import RunContext
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import validation_error
 
 Json = dict[str, Any]
 
@@ -366,7 +366,7 @@ def prompt_of(input: RunAgentInput) -> list[Json]:
     blocks = [block for message in reversed(said) for block in blocks_of(message.content)]
     if input.resume or not blocks:
         reason = "The thread does not wait for this answer." if input.resume else "There is no message to answer."
-        raise AppError(ErrorCode.VALIDATION_ERROR, reason)
+        raise validation_error(reason)
     return blocks
 
 

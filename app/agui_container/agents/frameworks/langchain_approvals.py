@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from agui_container.agents.frameworks.adapter import call_question
 from agui_container.agents.gate.calls import ApprovalAnswer
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import validation_error
 
 Json = dict[str, Any]
 
@@ -61,7 +61,7 @@ def join_answers(entries: Sequence[ResumeEntry], interrupts: Sequence[Interrupt]
         if not answers:
             continue
         if len(answers) < len(parts):
-            raise AppError(ErrorCode.VALIDATION_ERROR, "resume: every call of the turn needs its answer in one run.")
+            raise validation_error("resume: every call of the turn needs its answer in one run.")
         decisions = [decision(entry, request) for entry, request in zip(answers, requests, strict=True)]
         joined.append(ResumeEntry(interrupt_id=interrupt.id, status="resolved", payload={"decisions": decisions}))
     return [*joined, *given.values()]
@@ -73,7 +73,7 @@ def decision(entry: ResumeEntry, request: Json) -> Json:
     try:
         answer = ApprovalAnswer.model_validate(entry.payload)
     except ValidationError:
-        raise AppError(ErrorCode.VALIDATION_ERROR, "resume: payload.approved must be true or false.") from None
+        raise validation_error("resume: payload.approved must be true or false.") from None
     if not answer.approved:
         return {"type": "reject", **({"message": answer.reason} if answer.reason else {})}
     if answer.edited_args is not None:

@@ -52,7 +52,7 @@ class LangChainServerTool(BaseTool):
         return current_run().call_tool(self.name, arguments, call_id=CALL_ID.get())
 
 
-def langchain_content(content: ToolContent) -> object:
+def langchain_content(content: ToolContent) -> str | list[str | dict[Any, Any]]:
     """Return the content as LangChain has it: a text, or blocks as dictionaries."""
     content = for_models(content)
     return content if isinstance(content, str) else [part.model_dump(exclude_none=True) for part in content]

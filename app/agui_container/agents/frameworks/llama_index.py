@@ -51,7 +51,7 @@ from agui_container.agents.frameworks.adapter import AdapterSource, end_asking
 from agui_container.agents.frameworks.per_thread import PerThread
 from agui_container.agents.frameworks.translation import failed_tool, result_text
 from agui_container.ports import RunContext
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import validation_error
 
 ANSWER = {"type": "object", "properties": {"response": {"type": "string"}}, "required": ["response"]}
 """JSON Schema of the answer to a workflow's question."""
@@ -103,7 +103,7 @@ async def continued(
     """Return the waiting workflow with its answer. Raises ``AppError`` VALIDATION_ERROR."""
     answer = next((entry for entry in answers if entry.interrupt_id == waiting.question), None)
     if waiting.state is None or answer is None:
-        raise AppError(ErrorCode.VALIDATION_ERROR, "The thread does not wait for this answer.")
+        raise validation_error("The thread does not wait for this answer.")
     payload = answer.payload if answer.status == "resolved" else "no"
     fields = payload if isinstance(payload, dict) else {"response": payload}
     handler = workflow.run(ctx=Context.from_dict(workflow, waiting.state))

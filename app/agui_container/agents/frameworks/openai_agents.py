@@ -32,7 +32,7 @@ from agui_container.agents.frameworks.adapter import AdapterSource, call_questio
 from agui_container.agents.frameworks.per_thread import PerThread
 from agui_container.agents.frameworks.translation import result_text
 from agui_container.ports import RunContext
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import validation_error
 
 Json = dict[str, Any]
 
@@ -86,7 +86,7 @@ def client_tool(spec: ToolSpec) -> FunctionTool:
 def answered(waiting: Waiting, input: RunAgentInput) -> RunState[Any]:
     """Return the paused run with its answers. Raises ``AppError`` VALIDATION_ERROR."""
     if waiting.state is None:
-        raise AppError(ErrorCode.VALIDATION_ERROR, "The thread does not wait for this answer.")
+        raise validation_error("The thread does not wait for this answer.")
     answers = {entry.interrupt_id: entry.payload for entry in input.resume or ()}
     for item in waiting.state.get_interruptions():
         call_id = field_of(item.raw_item, "call_id")

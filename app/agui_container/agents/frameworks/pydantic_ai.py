@@ -24,7 +24,7 @@ from agui_container.agents.as_agent import AgentLoadError
 from agui_container.agents.frameworks.translation import awaits_client, check_events, filter_answers
 from agui_container.ports import Agent, Item, RunContext
 from agui_container.ports.agent import maybe_aclosing
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, validation_error
 from agui_core.turns import unanswered_in_last_turn, with_results
 
 
@@ -64,7 +64,7 @@ def open_run(adapter: AGUIAdapter[Any, Any], deps: object) -> AsyncIterator[Nati
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         field = ".".join(map(str, ("state", *first["loc"])))
-        raise AppError(ErrorCode.VALIDATION_ERROR, f"{field}: {first['msg']}") from None
+        raise validation_error(f"{field}: {first['msg']}") from None
 
 
 async def record_started(native: AsyncIterator[NativeEvent], ctx: RunContext) -> AsyncGenerator[NativeEvent, None]:
@@ -97,7 +97,7 @@ def check_approval(answer: ResumeEntry) -> None:
     match answer.status, answer.payload:
         case ("cancelled", _) | (_, {"approved": True | False}):
             return
-    raise AppError(ErrorCode.VALIDATION_ERROR, "resume: payload.approved must be true or false.")
+    raise validation_error("resume: payload.approved must be true or false.")
 
 
 def _deps_factory(deps_type: object, name: str) -> Callable[[RunContext], object]:

@@ -26,6 +26,8 @@ from ag_ui.core import (
     ResumeEntry,
     RunAgentInput,
     RunErrorEvent,
+    ToolCallEndEvent,
+    ToolCallStartEvent,
     ToolMessage,
 )
 
@@ -81,6 +83,20 @@ async def check_events(events: AsyncIterator[BaseEvent], ctx: RunContext) -> Asy
                 ctx.usage.extend(event.usage or ())
                 raise _failure(event)
             yield _without_error_text(event, ctx)
+
+
+async def end_calls(events: AsyncIterator[BaseEvent]) -> AsyncGenerator[BaseEvent, None]:
+    """End a call before another one under its id begins. ag-ui-langgraph ends it only before one under another id."""
+    open_id = ""
+    async with maybe_aclosing(events) as stream:
+        async for event in stream:
+            if isinstance(event, ToolCallStartEvent):
+                if event.tool_call_id == open_id:
+                    yield ToolCallEndEvent(tool_call_id=open_id)
+                open_id = event.tool_call_id
+            elif isinstance(event, ToolCallEndEvent):
+                open_id = ""
+            yield event
 
 
 def own_input(input: RunAgentInput, ctx: RunContext, known_ids: Collection[str] = ()) -> RunAgentInput:

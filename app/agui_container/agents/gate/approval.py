@@ -20,7 +20,7 @@ from agui_container.agents.gate.calls import ApprovalAnswer, CallNote, ModelTool
 from agui_container.agents.gate.toolbox import DECLINED
 from agui_container.log_values import format_fields
 from agui_container.ports import CallRules, PolicyDecision, RunContext, ToolError
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import validation_error
 from agui_container.protocol.field_errors import field_errors
 from agui_container.protocol.parser import read_forwarded_prop
 
@@ -143,7 +143,7 @@ def answers_by_interrupt(
     found: dict[str, tuple[int, ResumeEntry]] = {}
     for at, entry in enumerate(entries):
         if entry.interrupt_id in found:
-            raise refused(f"resume.{at}.interruptId: this interrupt is answered twice.")
+            raise validation_error(f"resume.{at}.interruptId: this interrupt is answered twice.")
         if entry.interrupt_id in interrupt_ids:
             found[entry.interrupt_id] = (at, entry)
     return found
@@ -152,7 +152,7 @@ def answers_by_interrupt(
 def read_answer(interrupt: Interrupt, at: int, entry: ResumeEntry, now: float | None) -> ApprovalAnswer | None:
     """Parse the answer to an approval, the entry at index ``at``. Return None for an answer to another question."""
     if now is not None and interrupt.expires_at and datetime.fromisoformat(interrupt.expires_at).timestamp() <= now:
-        raise refused(f"resume.{at}: this interrupt has expired; cancel it to go on.")
+        raise validation_error(f"resume.{at}: this interrupt has expired; cancel it to go on.")
     if interrupt.response_schema != RESPONSE_SCHEMA:
         return None
     where = f"resume.{at}.payload"
@@ -162,12 +162,8 @@ def read_answer(interrupt: Interrupt, at: int, entry: ResumeEntry, now: float | 
     except ValidationError as error:
         raise field_errors(error, _ANSWER, where) from None
     except (ToolError, ValueError):
-        raise refused(f"{where}.editedArgs: cannot be written as JSON.") from None
+        raise validation_error(f"{where}.editedArgs: cannot be written as JSON.") from None
     return answer
-
-
-def refused(message: str) -> AppError:
-    return AppError(ErrorCode.VALIDATION_ERROR, message)
 
 
 def warn_of_unknown(entries: Sequence[ResumeEntry], ctx: RunContext) -> None:

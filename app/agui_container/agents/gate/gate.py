@@ -28,14 +28,14 @@ from ag_ui.core import (
     ToolMessage,
 )
 
-from agui_container.agents.gate.approval import Decision, approval_interrupt, match_answers, refused, warn_of_unknown
+from agui_container.agents.gate.approval import Decision, approval_interrupt, match_answers, warn_of_unknown
 from agui_container.agents.gate.calls import CallNote, denied_result, failed_result, result_event
 from agui_container.agents.gate.journal import TurnJournal
 from agui_container.agents.gate.toolbox import DECLINED, Toolbox
 from agui_container.conversation.stored_parts import CUT_OFF
 from agui_container.log_values import format_fields
 from agui_container.ports import Permission, RunContext, Suspension
-from agui_container.protocol.errors import AppError
+from agui_container.protocol.errors import AppError, validation_error
 from agui_core.turns import (
     IndexedCall,
     calls_of,
@@ -122,7 +122,7 @@ class ToolGate:
         for at, entry in enumerate(self._request.resume or ()):
             if entry in unknown and entry.status != "cancelled" and not self.journal.is_asked_anew:
                 text = "this interrupt no longer waits for an answer, and nothing was run; cancel it to go on."
-                raise refused(f"resume.{at}.interruptId: {text}")
+                raise validation_error(f"resume.{at}.interruptId: {text}")
         warn_of_unknown(unknown, self.ctx)
 
     async def _apply_all(self, decisions: Sequence[Decision]) -> Sequence[CallNote]:

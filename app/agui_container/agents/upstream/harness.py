@@ -35,6 +35,7 @@ from agui_container.agents.upstream.http import CONNECT_SECONDS, failures_as_age
 from agui_container.ports import RunContext
 from agui_container.ports.tool import for_models
 from agui_core.content import text_of
+from agui_core.transcript import has_failed
 
 Json = dict[str, Any]
 
@@ -109,7 +110,7 @@ def new_messages(messages: Sequence[Message]) -> Iterator[Json]:
     for message in messages[start:]:
         if isinstance(message, ToolMessage):
             content = text_blocks(text_of(for_models(message.content)))
-            status = "error" if message.error else "success"
+            status = "error" if has_failed(message) else "success"
             blocks.append({"toolResult": {"toolUseId": message.tool_call_id, "content": content, "status": status}})
         elif isinstance(message, UserMessage):
             blocks.extend(text_blocks(text_of(message.content)))

@@ -168,14 +168,8 @@ def _entries(message: Message) -> Iterator[str]:
         return
     text = " ".join(part.text if isinstance(part, TextPart) else f"[{part.type}]" for part in parts_of(message))
     if isinstance(message, ToolMessage):
-        yield f"Result of {message.tool_call_id}: {text}{_failure(message)}"
+        yield f"Result of {message.tool_call_id}: {text}{' (failed)' if has_failed(message) else ''}"
     elif text:
         yield f"{message.role}: {text}"
     for call in calls_of(message):
         yield f"assistant calls {call.function.name} ({call.id}): {call.function.arguments}"
-
-
-def _failure(result: ToolMessage) -> str:
-    if not has_failed(result):
-        return ""
-    return f" (failed: {result.error})" if result.error else " (failed)"

@@ -7,7 +7,7 @@ providers add. A media part has a fixed price, because its cost to a model does 
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ag_ui.core import ActivityMessage, ContentPart, Message, TextPart, ToolMessage
+from ag_ui.core import ActivityMessage, ContentPart, Message, TextPart
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct
 from pydantic_core import to_json
@@ -50,10 +50,8 @@ class MessageTokenCounter(Struct, frozen=True):
 
 
 def texts_of(message: Message) -> Sequence[str]:
-    """Return the texts of a message that a model reads, calls and errors included."""
+    """Return the texts of a message that a model reads, calls included."""
     texts = [part.text for part in parts_of(message) if isinstance(part, TextPart)]
-    if isinstance(message, ToolMessage) and message.error:
-        texts.append(message.error)
     for call in calls_of(message):
         texts += [call.function.name, call.function.arguments]
     return texts

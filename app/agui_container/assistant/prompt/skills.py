@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, StrictStr, TypeAdapter
 from agui_container.assistant.history import is_prompt
 from agui_container.assistant.prompt.system_text import read_text
 from agui_container.ports import RunContext, Tool, ToolError
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import validation_error
 from agui_container.protocol.parser import read_forwarded_prop
 
 FILE = "SKILL.md"
@@ -195,4 +195,4 @@ def requested_skill(props: object, skills: Sequence[Skill]) -> SkillInvocation |
     for skill in skills:
         if skill.name == chosen.name:
             return SkillInvocation(skill, chosen.arguments)
-    raise AppError(ErrorCode.VALIDATION_ERROR, f"{FIELD}.name: {unknown_skill_message(chosen.name, skills)}")
+    raise validation_error(f"{FIELD}.name: {unknown_skill_message(chosen.name, skills)}")

@@ -40,7 +40,7 @@ from agui_container.aws.platform.headers import (
 from agui_container.aws.platform.options import PlatformOptions
 from agui_container.aws.platform.relays import ContainerExchange, SocketRelay, connect_container
 from agui_container.aws.platform.sessions import ContainerSession, ContainerSessions, session_id_of
-from agui_container.server.protocol_classes import choose_http
+from agui_container.server.protocol_classes import choose_protocols
 from agui_container.web.caller_middleware import BEARER_PROTOCOL, protocol_token
 
 RUNTIME = "/runtimes/{runtime:path}"
@@ -208,7 +208,7 @@ def server_config(app: Starlette) -> uvicorn.Config:
     """Return uvicorn's configuration for the platform. uvicorn watches the size of the caller's frames."""
     return uvicorn.Config(
         app,
-        http=choose_http(),
+        **choose_protocols(),
         log_config=None,
         access_log=False,
         server_header=False,

@@ -40,7 +40,7 @@ from agui_container.models.tool_schemas import ProviderTools, wire_call_id, wire
 from agui_container.ports import MediaDroppedDelta, Prompt
 from agui_container.ports.tool import for_models
 from agui_container.protocol.strict_json import parse_object
-from agui_core.transcript import has_failed, repeats_error
+from agui_core.transcript import has_failed
 from agui_core.turns import IndexedCall, index_calls
 
 logger = logging.getLogger(__name__)
@@ -183,10 +183,7 @@ def _tool_result(wire_id: str, answer: ToolMessage | None, media: MediaConverter
         return {"toolResult": {"toolUseId": wire_id, "content": content or [{"text": ""}]}}
     # Claude accepts only text in a failed result.
     texts = [block if "text" in block else media.drop(block, IN_FAILED_RESULT) for block in content]
-    error = (answer.error or "").strip()
-    if not texts or (error and not repeats_error(answer, texts[0]["text"])):
-        texts.append({"text": error or "The tool failed."})
-    return {"toolResult": {"toolUseId": wire_id, "content": texts, "status": "error"}}
+    return {"toolResult": {"toolUseId": wire_id, "content": texts or [{"text": "The tool failed."}], "status": "error"}}
 
 
 class Request(Struct, frozen=True):

@@ -338,9 +338,7 @@ def _result(id_: str, result: ToolMessage | None, pictures: list[Json] | None, d
 
 def _result_text(result: ToolMessage, pictures: list[Json] | None, dropped: DroppedMedia) -> str:
     """Return the text of a result. That of a failed one says so, because the API has no other place for it."""
-    text, error = tool_text(result, pictures, dropped), (result.error or "").strip()
+    text = tool_text(result, pictures, dropped)
     if not has_failed(result):
         return text
-    if error and error not in text:
-        return "\n".join(filter(None, (text, f"Error: {error}")))
     return text if text.startswith("Error") else f"Error: {text or FAILED_RESULT}"

@@ -89,13 +89,17 @@ class Database:
         self._write_lock = asyncio.Lock()
         self._timeout = timeout
         self._tasks = set[asyncio.Task[object]]()
+        self._is_closed = False
 
     async def run_to_end(self, work: Coroutine[object, object, T]) -> T:
         """Run ``work`` to its end, even if the caller is cancelled. Raises ``StoreUnavailable`` after the timeout."""
         return await self.with_timeout(self.start_task(work))
 
     def start_task(self, work: Coroutine[object, object, T]) -> asyncio.Task[T]:
-        """Start ``work`` as a task. ``aclose`` waits for it."""
+        """Start ``work`` as a task. ``aclose`` waits for it. Raises ``StoreUnavailable`` after ``aclose``."""
+        if self._is_closed:
+            work.close()
+            raise StoreUnavailable(f"{self._name} is closed")
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -127,7 +131,8 @@ class Database:
 
     @asynccontextmanager
     async def migration_transaction(self) -> AsyncIterator[AsyncConnection]:
-        """Open a transaction for writing without a timeout. Raises ``StoreUnavailable``."""
+        """Open a transaction for writing without a timeout, and the database again. Raises ``StoreUnavailable``."""
+        self._is_closed = False
         if self._file is not None:
             self._check_can_open(self._file)
         with self._database_errors():
@@ -189,9 +194,14 @@ class Database:
             raise StoreUnavailable(f"{self._name} failed: {reason_of(error)}") from error
 
     async def aclose(self) -> None:
-        """Wait for started work, then close all connections."""
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=min(self._timeout, TIMEOUT_SECONDS))
+        """Refuse new work, wait for what has started, then close all connections.
+
+        There is no limit of this wait beside those of the work, because a connection that is in use now would be
+        closed by nobody later.
+        """
+        self._is_closed = True
+        while self._tasks:
+            await asyncio.wait(self._tasks)
         await self._engine.dispose()
 
 

@@ -68,8 +68,8 @@ class AppendBatcher:
         request.done.add_done_callback(mark_retrieved)
         self._queue.append(request)
         if not self._is_working:
-            self._is_working = True
             self._database.start_task(self._drain_queue())
+            self._is_working = True
         await self._database.with_timeout(request.done)
 
     async def _drain_queue(self) -> None:

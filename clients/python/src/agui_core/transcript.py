@@ -364,11 +364,6 @@ def has_failed(result: ToolMessage) -> bool:
     return result.error is not None or (result.metadata or {}).get(FAILED) is True
 
 
-def repeats_error(result: ToolMessage, text: str) -> bool:
-    """Return True if the text of a failed result begins with its error, so that a model need not read it twice."""
-    return text.removeprefix("Error:").lstrip().startswith((result.error or "").strip())
-
-
 def is_answered_by_server(result: ToolMessage) -> bool:
     """Return True if the metadata is that of the server's own results, so that no client was asked for this one."""
     return not {FAILED, DENIED, DURATION}.isdisjoint(result.metadata or {})
