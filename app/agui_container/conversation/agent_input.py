@@ -24,7 +24,7 @@ def results_with_reason(messages: Iterable[Message]) -> Mapping[str, ToolMessage
 
 def with_sent_results(event: BaseEvent, sent: Mapping[str, ToolMessage]) -> BaseEvent:
     """Return a snapshot with the results as they were sent that the agent has not changed. ``sent`` has them by id."""
-    if not (sent and isinstance(event, MessagesSnapshotEvent)):
+    if not isinstance(event, MessagesSnapshotEvent):
         return event
 
     def as_sent(message: Message) -> Message:

@@ -162,7 +162,9 @@ class EventPipeline:
         events = [whole for event in self._expander.expand(item) for whole in self._joiner.feed(event)]
         accepted = 0
         try:
-            repaired = [with_sent_results(self._call_ids.rename(event), self._sent_results) for event in events]
+            repaired = list(map(self._call_ids.rename, events))
+            if self._sent_results:
+                repaired = [with_sent_results(event, self._sent_results) for event in repaired]
             encoded = [(event, b"") if KINDS[type(event)].is_boundary else encode_whole(event) for event in repaired]
             for event, data in encoded:
                 kind = KINDS[type(event)]
