@@ -20,11 +20,14 @@ from tests.aws.platform.process import NO_CREDENTIALS
 from tests.cli.terminal import EmulatedTerminal
 from tests.docs.documents import GUIDES, INSTALL, PYTHON_CLIENT, README, SERVES, output_of
 from tests.docs.markdown import Block, Document
-from tests.server.sockets.process import START_SECONDS, ServerProcess, environment
+from tests.server.sockets.process import ServerProcess, environment
 from tests.server.test_embedding import answer_of
 from tests.wheels import BUILD, copy_sources, made_once
 
-pytestmark = [pytest.mark.packages, pytest.mark.timeout(1800)]  # pip resolves and installs, also on a busy machine
+INSTALL_SECONDS = 1_800
+"""Seconds within which pip resolves and installs, also on a busy machine."""
+
+pytestmark = [pytest.mark.packages, pytest.mark.timeout(INSTALL_SECONDS)]
 OURS_AND_PIP = shutil.ignore_patterns("agui_*", "pip", "pip-*")
 BASH = ("bash", "-euo", "pipefail", "-c")
 MESSAGE = 'call publish {"text": "hello"}'
@@ -57,7 +60,7 @@ class GuideReader:
             input=typed,
             capture_output=True,
             text=True,
-            timeout=START_SECONDS,
+            timeout=INSTALL_SECONDS,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr

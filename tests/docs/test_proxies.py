@@ -27,7 +27,7 @@ from tests.websocket import receive_frame, send, socket_to
 pytestmark = [pytest.mark.packages, pytest.mark.processes]
 
 PAGE = GUIDES["proxies"]
-SILENCE = 2
+SILENCE = 5
 """Seconds after which the proxies of these tests cut a silent response."""
 
 KEEPALIVE = 0.25

@@ -56,13 +56,14 @@ for (const errorStatus of ["http", "stream"]) {
         it("of a busy thread can be tried again later, and does not change the open run", () =>
           withRelay(server.port, async (relay) => {
             const agent = makeAgent(relay);
-            const input = inputOf("wait 1");
+            const input = inputOf("wait 600");
             const first = eventsOf(agent, input);
             await firstValueFrom(agent.run(input)); // it has started
             const error = await refused(eventsOf(agent, inputOf("hello", { threadId: input.threadId })));
             assert.equal(error.code, "THREAD_BUSY");
             assert.equal(error.retryable, true);
-            assert.deepEqual((await first).at(-1)?.outcome, { type: "success" });
+            await agent.command({ type: "cancel", threadId: input.threadId, runId: input.runId });
+            assert.deepEqual((await first).at(-1)?.outcome, { type: "cancelled" });
             close(agent);
           }));
 
