@@ -6,16 +6,20 @@ from uuid import uuid4
 
 from ag_ui.core import BaseEvent, CustomEvent, RunAgentInput
 from ag_ui_strands import StrandsAgent, StrandsAgentConfig, ToolBehavior
-from strands import Agent, ToolContext, tool
+from strands import Agent, ModelRetryStrategy, ToolContext, tool
 from strands.models import Model
 from strands.multiagent import GraphBuilder, Swarm
 from strands.types.content import Messages
+from strands.types.exceptions import ModelThrottledException
 from strands.types.streaming import StreamEvent
 
 from agui_container.ports import current_run
 from tests.agents.frameworks.dice import charge, filled, roll, stumble
 from tests.agents.frameworks.scripted_model import ARGUMENTS, Use, answer
 from tests.agents.turns_of_models import EFFECTS_SAID, RESULTS_SAID, next_calls, said_effects
+
+THROTTLED = set[str]()
+"""Texts for which the model has throttled, as it does once for each ``throttle TEXT``. Then it says the text."""
 
 
 class ScriptedStrandsModel(Model):
@@ -26,6 +30,12 @@ class ScriptedStrandsModel(Model):
         result = last["toolResult"]["content"][0]["text"] if "toolResult" in last else None
         reason = "end_turn"
         yield {"messageStart": {"role": "assistant"}}
+        command, _, text = said[-1].partition(" ")
+        if command == "throttle" and text not in THROTTLED:
+            THROTTLED.add(text)
+            if text.endswith(" late"):
+                yield {"contentBlockDelta": {"delta": {"text": text}}}
+            raise ModelThrottledException("secret")
         async for piece in answer(said, result):
             if isinstance(piece, Use):
                 reason = "tool_use"
@@ -85,11 +95,15 @@ def whoami(sides: int, tool_context: ToolContext) -> str:
 
 
 ROLL, CHARGE = tool(roll), tool(charge)
-agent = Agent(model=ScriptedStrandsModel(), tools=[ROLL, CHARGE, hang, whoami, tool(stumble)], callback_handler=None)
 
 
-def node(name: str) -> Agent:
-    return Agent(name=name, model=ScriptedStrandsModel(), tools=[ROLL, tool(stumble)], callback_handler=None)
+def node(name: str, *tools: object) -> Agent:
+    tools = (ROLL, tool(stumble), *tools)
+    at_once = ModelRetryStrategy(initial_delay=0)
+    return Agent(name=name, model=ScriptedStrandsModel(), tools=tools, callback_handler=None, retry_strategy=at_once)
+
+
+agent = node("agent", CHARGE, hang, whoami)
 
 
 @tool

@@ -249,6 +249,15 @@ def test_a_failure_of_the_model_is_one_neutral_sentence(row: Row, agent: str, sa
     assert "secret" not in str(client.events)
 
 
+@case("text", "strands")
+def test_a_throttled_model_is_asked_again_only_before_its_answer(row: Row, agent: str, serve: Serve) -> None:
+    client = Conversation(serve(row), agent)
+    assert client.say(f"throttle {client.thread}").text == client.thread
+    assert client.say(f"throttle {client.thread} late").text == f"{client.thread} late"
+    assert (client.end["type"], client.end.get("code")) == ("RUN_ERROR", "MODEL_THROTTLED")
+    assert client.say("say hi").text == "hi"
+
+
 @case("tool raises")
 def test_the_text_of_a_tools_exception_stays_in_the_log(row: Row, agent: str, serve: Serve) -> None:
     client = Conversation(serve(row), agent).say("use stumble")
@@ -305,6 +314,7 @@ UNREPAIRED = [
     ("agno", "bare", test_the_text_of_a_tools_exception_stays_in_the_log, "secret"),
     ("langroid", "bare", FAILS_LATE, "RUN_FINISHED"),
     ("strands", "bare", test_the_text_of_a_tools_exception_stays_in_the_log, "secret"),
+    ("strands", "bare", test_a_throttled_model_is_asked_again_only_before_its_answer, "late' == "),
     ("strands", "bare_swarm", FAILS_LATE, "RUN_FINISHED"),
     ("strands", "bare_tool", test_a_tool_of_the_settings_asks_for_approval_first, "not enough values"),
 ]
