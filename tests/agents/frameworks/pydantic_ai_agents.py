@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from ag_ui.core import StateSnapshotEvent
 from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, RunContext, ToolReturn
-from pydantic_ai.messages import ModelMessage, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import ModelMessage, RetryPromptPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.ui import StateDeps
 
 from agui_container import ports, pydantic_toolset
 from tests.agents.frameworks.dice import charge, roll, stumble
-from tests.agents.frameworks.scripted_model import ARGUMENTS, Use, answer
+from tests.agents.frameworks.scripted_model import Use, answer
 from tests.agents.turns import EFFECTS
 from tests.agents.turns_of_models import next_calls
 
@@ -21,9 +21,9 @@ from tests.agents.turns_of_models import next_calls
 async def stream(messages: Sequence[ModelMessage], _: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
     parts = [part for message in messages for part in message.parts]
     said = [str(part.content) for part in parts if isinstance(part, UserPromptPart)]
-    result = str(parts[-1].content) if isinstance(parts[-1], ToolReturnPart) else None
+    result = str(parts[-1].content) if isinstance(parts[-1], ToolReturnPart | RetryPromptPart) else None
     async for piece in answer(said, result):
-        yield {0: DeltaToolCall(name=piece.tool, json_args=ARGUMENTS)} if isinstance(piece, Use) else piece
+        yield {0: DeltaToolCall(name=piece.tool, json_args=piece.arguments)} if isinstance(piece, Use) else piece
 
 
 async def stream_calls(messages: Sequence[ModelMessage], _: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
@@ -62,6 +62,7 @@ def whoami(call: RunContext[Needs], sides: int) -> str:
 
 
 calling = Agent(FunctionModel(stream_function=stream_calls), toolsets=[pydantic_toolset()])
+equipped = Agent(model, toolsets=[pydantic_toolset()])
 asking = Agent(model, output_type=[str, DeferredToolRequests], tools=[stumble])
 asking.tool_plain(requires_approval=True)(roll)
 asking.tool_plain(requires_approval=True)(charge)

@@ -19,7 +19,10 @@ from ag_ui.core import (
 from agui_container.agents.loader import load_agent
 from agui_container.ports import Item
 from agui_container.protocol.errors import AppError, ErrorCode
-from tests.contexts import collect_items, of_type, run_context, run_input
+from tests.agents.conftest import Serve
+from tests.agents.frameworks import pydantic_ai_agents
+from tests.agents.turns import EFFECTS
+from tests.contexts import client_tool, collect_items, of_type, run_context, run_input
 
 pytestmark = pytest.mark.packages
 
@@ -49,6 +52,14 @@ async def test_a_state_that_the_agent_cannot_take_is_refused() -> None:
     with pytest.raises(AppError, match=r"^state\.visits: Input should be a valid integer") as caught:
         await items("stateful", request)
     assert caught.value.code is ErrorCode.VALIDATION_ERROR
+
+
+@pytest.mark.parametrize("tool", ["look", "pick"])
+async def test_a_model_that_cuts_the_arguments_of_a_call_off_is_asked_again(serve: Serve, tool: str) -> None:
+    client = await serve(pydantic_ai_agents.equipped)
+    await client.run(run_input(f'call {tool} {{"amount": ', tools=[client_tool("pick")]))
+    assert (client.outcome, EFFECTS) == ("success", [])
+    assert "EOF while parsing" in client.text
 
 
 def entry(call: str, payload: object = YES, status: str = "resolved") -> ResumeEntry:

@@ -12,9 +12,11 @@ import pytest
 from ag_ui.core import RunFinishedEvent, RunFinishedInterruptOutcome, ToolCallResultEvent
 from ag_ui_langgraph import LangGraphAgent
 from packaging.requirements import Requirement
+from pydantic_ai.ui.ag_ui import AGUIAdapter
 
 from agui_container.agents.frameworks import langgraph, langgraph_events, pydantic_ai
 from agui_container.agents.frameworks.translation import FrameworkError
+from tests.agents.conftest import Serve
 from tests.agents.frameworks import langgraph_agents
 from tests.agents.frameworks import test_langgraph as shown
 from tests.agents.frameworks import test_langgraph_answers as answers
@@ -89,6 +91,14 @@ async def test_pydantic_ai_2_68_drops_a_call_without_an_answer(monkeypatch: pyte
     assert [event.tool_call_id for event in of_type(done, ToolCallResultEvent)] == ["a"]
     assert isinstance(done[-1], RunFinishedEvent)
     assert not isinstance(done[-1].outcome, RunFinishedInterruptOutcome)
+
+
+async def test_pydantic_ai_2_68_gives_the_tools_of_a_client_no_retries(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pydantic_ai, "RetryingAdapter", AGUIAdapter)
+    with pytest.raises(AssertionError, match="AGENT_ERROR"):
+        await calls.test_a_model_that_cuts_the_arguments_of_a_call_off_is_asked_again(serve, "pick")
 
 
 def test_agent_framework_ag_ui_1_7_demands_an_older_ag_ui_protocol() -> None:

@@ -5,17 +5,23 @@ Rules:
 - The dependencies of a run are created here, so an agent with another ``deps_type`` is rejected at startup.
 - Open interrupts are derived from the messages. A run that answers some must answer all, because the package (2.68)
   drops an unanswered call, and only the log says so.
+- A model that cuts a call's arguments off is asked again, as often as the agent's ``retries`` allow. The package (2.68)
+  gives the tools of a client no retries, so that such a call would end the run.
 """
 
+import dataclasses
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from functools import cached_property
 from typing import Any, get_args, get_origin
 
 from ag_ui.core import AssistantMessage, ResumeEntry, RunAgentInput, ToolMessage
 from msgspec import Struct
 from pydantic import ValidationError
+from pydantic_ai import RunContext as CallContext
 from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.messages import FunctionToolCallEvent
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pydantic_ai.ui import NativeEvent, StateDeps
 from pydantic_ai.ui.ag_ui import AGUIAdapter
 from pydantic_ai.ui.ag_ui._utils import INTERRUPT_ID_PREFIX
@@ -48,13 +54,28 @@ class PydanticAgent(Struct, frozen=True):
         answered = with_answers(input, ctx)
         messages = with_results(answered.messages, lambda call: [call.result] if call.result else [])
         request = answered.model_copy(update={"messages": messages})
-        adapter = AGUIAdapter(self.agent, request, include_usage=True)
+        adapter = RetryingAdapter(self.agent, request, include_usage=True)
         async with (
             maybe_aclosing(record_started(open_run(adapter, self.dependencies(ctx)), ctx)) as native,
             maybe_aclosing(check_events(adapter.transform_stream(native), ctx)) as events,
         ):
             async for event in events:
                 yield event
+
+
+class RetryingAdapter(AGUIAdapter[Any, Any]):
+    @cached_property
+    def toolset(self) -> AbstractToolset[Any] | None:
+        client_tools = super().toolset
+        return client_tools and RetriedToolset(client_tools)
+
+
+class RetriedToolset(WrapperToolset[Any]):
+    """Tools with the retries of the agent."""
+
+    async def get_tools(self, ctx: CallContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        tools = await super().get_tools(ctx)
+        return {name: dataclasses.replace(tool, max_retries=ctx.max_retries) for name, tool in tools.items()}
 
 
 def open_run(adapter: AGUIAdapter[Any, Any], deps: object) -> AsyncIterator[NativeEvent]:

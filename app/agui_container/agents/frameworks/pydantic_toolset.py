@@ -21,8 +21,8 @@ class ServerToolset(AbstractToolset[Any]):
     def id(self) -> str:
         return "agui-container"
 
-    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:  # noqa: ARG002 - as in the base class
-        return {name: self._tool(tool) for name, tool in current_run().tools.items()}
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        return {name: self._tool(tool, ctx.max_retries) for name, tool in current_run().tools.items()}
 
     async def call_tool(
         self,
@@ -36,9 +36,9 @@ class ServerToolset(AbstractToolset[Any]):
         except ToolError as error:
             return f"Error: {error}"
 
-    def _tool(self, tool: Tool) -> ToolsetTool[Any]:
+    def _tool(self, tool: Tool, max_retries: int) -> ToolsetTool[Any]:
         parameters = tool.spec.parameters if isinstance(tool.spec.parameters, dict) else {"type": "object"}
         definition = ToolDefinition(
             name=tool.spec.name, description=tool.spec.description, parameters_json_schema=parameters
         )
-        return ToolsetTool(toolset=self, tool_def=definition, max_retries=0, args_validator=ANY_ARGUMENTS)
+        return ToolsetTool(toolset=self, tool_def=definition, max_retries=max_retries, args_validator=ANY_ARGUMENTS)
