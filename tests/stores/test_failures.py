@@ -185,6 +185,14 @@ async def test_a_write_whose_caller_goes_at_any_statement_is_whole_and_leaves_no
     await store.aclose()
 
 
+async def test_a_store_that_is_not_open_refuses_every_call(sqlite_url: str) -> None:
+    store, file = SqlStore(make_url(sqlite_url)), Path(make_url(sqlite_url).database or "")
+    for use in USES.values():
+        with pytest.raises(StoreUnavailable, match=f"the database file {file} is not open"):
+            await use(store)
+    assert not file.exists()  # noqa: ASYNC240 - a moment on a local disk
+
+
 async def test_no_connection_outlives_a_store_that_closes_during_slow_work(sqlite_url: str, listen: Listen) -> None:
     store = SqlStore(make_url(sqlite_url), timeout=1e-9)
     connections, may_begin = Counter[str](), asyncio.Event()
@@ -204,7 +212,7 @@ async def test_no_connection_outlives_a_store_that_closes_during_slow_work(sqlit
     may_begin.set()
     await asyncio.gather(closing, *reading, return_exceptions=True)
     for late in (store.run(RUN), store.append(RUN, A, envelopes(1, 1))):
-        with pytest.raises(StoreUnavailable, match="is closed"):
+        with pytest.raises(StoreUnavailable, match="is not open"):
             await late
     assert connections["close"] == connections["connect"]
 

@@ -19,7 +19,7 @@ from tests.stores.doubles import claim_run, run
 async def write_transaction(url: str) -> AsyncIterator[AsyncConnection]:
     database = Database(make_url(url))
     try:
-        async with database.migration_transaction() as connection:
+        async with database.open() as connection:
             yield connection
     finally:
         await database.aclose()

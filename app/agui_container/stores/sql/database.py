@@ -89,17 +89,17 @@ class Database:
         self._write_lock = asyncio.Lock()
         self._timeout = timeout
         self._tasks = set[asyncio.Task[object]]()
-        self._is_closed = False
+        self._is_open = False
 
     async def run_to_end(self, work: Coroutine[object, object, T]) -> T:
         """Run ``work`` to its end, even if the caller is cancelled. Raises ``StoreUnavailable`` after the timeout."""
         return await self.with_timeout(self.start_task(work))
 
     def start_task(self, work: Coroutine[object, object, T]) -> asyncio.Task[T]:
-        """Start ``work`` as a task. ``aclose`` waits for it. Raises ``StoreUnavailable`` after ``aclose``."""
-        if self._is_closed:
+        """Start ``work`` as a task, for which ``aclose`` waits. Raises ``StoreUnavailable`` unless it is open."""
+        if not self._is_open:
             work.close()
-            raise StoreUnavailable(f"{self._name} is closed")
+            raise StoreUnavailable(f"{self._name} is not open")
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -130,9 +130,8 @@ class Database:
                 yield connection
 
     @asynccontextmanager
-    async def migration_transaction(self) -> AsyncIterator[AsyncConnection]:
-        """Open a transaction for writing without a timeout, and the database again. Raises ``StoreUnavailable``."""
-        self._is_closed = False
+    async def open(self) -> AsyncIterator[AsyncConnection]:
+        """Open the database with a transaction that migrates it and has no timeout. Raises ``StoreUnavailable``."""
         if self._file is not None:
             self._check_can_open(self._file)
         with self._database_errors():
@@ -142,6 +141,7 @@ class Database:
                 yield connection
         if self._file is not None:
             self._file_id = file_id(self._file)
+        self._is_open = True
 
     def _check_can_open(self, file: Path) -> None:
         """Open the file once here. If the driver could not open it, its thread would stay and fail after the loop."""
@@ -199,7 +199,7 @@ class Database:
         There is no limit of this wait beside those of the work, because a connection that is in use now would be
         closed by nobody later.
         """
-        self._is_closed = True
+        self._is_open = False
         while self._tasks:
             await asyncio.wait(self._tasks)
         await self._engine.dispose()

@@ -70,7 +70,7 @@ class SqlStore(SqlRuns, SqlThreads):
 
     async def open(self) -> None:
         try:
-            async with self._database.migration_transaction() as connection:
+            async with self._database.open() as connection:
                 await connection.run_sync(upgrade)
         except BaseException:
             await self.aclose()
