@@ -75,7 +75,6 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "spaces": (b" \r\n", "The body is empty; a RunAgentInput is expected."),
     "half JSON": (b'{"a":1,\n', "The body is not valid JSON: EOF while parsing a value at line 2 column 0."),
     "two documents": (b"{} {}", "The body is not valid JSON: trailing characters at line 1 column 4."),
-    "not UTF-8": (b'{"a":"\xff"}', "The body is not valid JSON: invalid unicode code point at line 1 column 7."),
     "UTF-16": ("{}".encode("utf-16"), "The body is not valid JSON: expected value at line 1 column 1."),
     "a list": (b"[]", "The body must be a JSON object: a RunAgentInput or a command."),
     "a string": (b'"x"', "The body must be a JSON object: a RunAgentInput or a command."),
@@ -108,6 +107,11 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 @pytest.mark.parametrize(("body", "message"), REFUSED.values(), ids=REFUSED)
 def test_a_malformed_body_is_refused_in_one_sentence(body: bytes, message: str) -> None:
     assert refusal(body) == message
+
+
+def test_a_body_that_is_not_utf_8_is_refused() -> None:
+    # The column is that of pydantic-core: 2.33 counts the invalid byte itself, and 2.50 does not.
+    assert "not valid JSON: invalid unicode code point at line 1 column " in refusal(b'{"a":"\xff"}')
 
 
 def test_the_largest_integer_that_a_double_holds_is_taken() -> None:
