@@ -9,7 +9,8 @@ from ag_ui import core as ag
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agui_container.conversation.merge import dump_message, merge_history
+from agui_container.conversation.merge import merge_history
+from agui_container.conversation.message_json import dump_message
 
 Messages = list[ag.Message]
 

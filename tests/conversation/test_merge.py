@@ -23,7 +23,8 @@ from ag_ui.core import (
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agui_container.conversation.merge import MAX_TITLE, MergedHistory, dump_message, make_title, merge_history
+from agui_container.conversation.merge import MAX_TITLE, MergedHistory, make_title, merge_history
+from agui_container.conversation.message_json import dump_message
 from agui_container.protocol.parser import MESSAGE
 
 IMAGE = ImagePart(source=UrlSource(value="https://example.com/a.png", mime_type="image/png"))

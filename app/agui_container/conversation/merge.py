@@ -12,11 +12,11 @@ tools, reasoning and encrypted values stay (``stored_parts``). Source: AG-UI spe
 from collections.abc import Collection, Container, Mapping, Sequence
 from itertools import islice, takewhile
 
-import orjson
 from ag_ui.core import AssistantMessage, Message, ToolMessage, UserMessage
 from msgspec import Struct
 
 from agui_container.conversation.match import match_conversation
+from agui_container.conversation.message_json import dump_message
 from agui_container.conversation.stored_parts import (
     NO_AUTHORS,
     ResultAuthors,
@@ -24,9 +24,7 @@ from agui_container.conversation.stored_parts import (
     with_encrypted_values,
     with_server_results,
 )
-from agui_container.protocol.encoder import COPY, PLANS
 from agui_container.protocol.parser import MESSAGE
-from agui_container.protocol.strict_json import without_large_integers
 
 MAX_TITLE = 80
 """Maximum number of characters of a generated title."""
@@ -159,13 +157,6 @@ def append_history(
     last = [message for key, message in by_id.items() if key not in stored and key not in first_ids]
     together = [*first, *messages, *last]
     return MergedHistory(together, changed, [message.id for message in together] if first else None)
-
-
-def dump_message(message: Message) -> bytes:
-    try:
-        return COPY % orjson.dumps(PLANS[type(message)](message))
-    except (TypeError, KeyError):
-        return without_large_integers(MESSAGE.dump_json(message, by_alias=True))
 
 
 def make_title(messages: Sequence[Message]) -> str | None:

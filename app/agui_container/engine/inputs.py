@@ -21,7 +21,8 @@ from ag_ui.core import ActivityMessage, AssistantMessage, ReasoningMessage, RunA
 from msgspec import Struct
 from pydantic_core import to_json
 
-from agui_container.conversation.merge import dump_message, make_title, merge_after_others, merge_history
+from agui_container.conversation.merge import make_title, merge_after_others, merge_history
+from agui_container.conversation.message_json import dump_message
 from agui_container.conversation.state import dump_state, load_state
 from agui_container.conversation.stored_parts import ResultAuthors
 from agui_container.ports.records import Change, StoredMessage, ThreadDelta
@@ -52,12 +53,9 @@ def fingerprint_of(run_input: RunAgentInput) -> bytes:
         end -= 1
     if not end:
         return answers_of(run_input)
-    hashed = hashlib.blake2b(digest_size=MESSAGES_BYTES)
-    for message in messages[:end]:
-        data = dump_message(message)
-        hashed.update(b"%d:" % len(data))
-        hashed.update(data)
-    return answers_of(run_input) + hashed.digest()
+    encoded = [dump_message(message) for message in messages[:end]]
+    framed = b"".join([b"%d:%b" % (len(data), data) for data in encoded])
+    return answers_of(run_input) + hashlib.blake2b(framed, digest_size=MESSAGES_BYTES).digest()
 
 
 def check_same_messages(fingerprint: bytes | None, of_run: bytes | None) -> None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from ag_ui.core import BaseEvent, RunErrorEvent
 from pydantic_core import to_json
 
-from agui_container.conversation.merge import dump_message
+from agui_container.conversation.message_json import dump_message
 from agui_container.conversation.recovery import RecoveredRun, recover_run
 from agui_container.log_values import format_fields
 from agui_container.ports.records import (

@@ -29,7 +29,7 @@ from ag_ui.core import (
 from orjson import dumps
 
 from agui_container.conversation.agent_input import results_with_reason, with_sent_results
-from agui_container.conversation.merge import dump_message
+from agui_container.conversation.message_json import dump_message
 from agui_container.conversation.state import SharedState
 from agui_container.conversation.stored_parts import cut_off_event
 from agui_container.log_values import format_fields
