@@ -25,14 +25,11 @@ from ag_ui.core import (
     StateSnapshotEvent,
 )
 from msgspec import Struct
-from pydantic import ValidationError
 
 from agui_container.agents.frameworks.translation import awaits_client, check_events, own_input
-from agui_container.agents.gate.approval import RESPONSE_SCHEMA, TOOL_CALL, clip_arguments
-from agui_container.agents.gate.calls import ApprovalAnswer
+from agui_container.agents.gate.approval import RESPONSE_SCHEMA, TOOL_CALL, read_decision
 from agui_container.ports import RunContext, thread_key
 from agui_container.ports.agent import maybe_aclosing
-from agui_container.protocol.errors import validation_error
 
 NAMES_THREAD = (CustomEvent, StateDeltaEvent, StateSnapshotEvent)
 
@@ -78,21 +75,8 @@ class AdapterSource(Struct, frozen=True):
         await self.forget(thread_key(owner, thread_id))
 
     def _decided(self, at: int, entry: ResumeEntry) -> ResumeEntry:
-        approved = decision(at, entry)
+        approved = read_decision(at, entry)
         return entry if approved is None else entry.model_copy(update={"payload": self.decide(approved)})
-
-
-def decision(at: int, entry: ResumeEntry) -> bool | None:
-    """Return None if the entry is no answer to an approval. Raises ``AppError`` VALIDATION_ERROR."""
-    if entry.status == "cancelled" or not (isinstance(entry.payload, dict) and "approved" in entry.payload):
-        return None
-    try:
-        answer = ApprovalAnswer.model_validate(entry.payload)
-    except ValidationError:
-        raise validation_error(f"resume.{at}.payload: approved must be true or false.") from None
-    if answer.edited_args is not None:
-        raise validation_error(f"resume.{at}.payload.editedArgs: this agent's calls stay as made.")
-    return answer.approved
 
 
 def with_client_thread(event: BaseEvent, ctx: RunContext) -> BaseEvent:
@@ -111,18 +95,6 @@ def with_approvals(event: BaseEvent) -> BaseEvent:
         return event
     interrupts = [approval(each) if each.tool_call_id else each for each in event.outcome.interrupts]
     return event.model_copy(update={"outcome": RunFinishedInterruptOutcome(interrupts=interrupts)})
-
-
-def call_question(call_id: str | None, name: str, arguments: str, interrupt_id: str | None = None) -> Interrupt:
-    """Return the interrupt that asks for a call. Its id is that of the call if the framework has no other."""
-    return Interrupt(
-        id=interrupt_id or call_id or name,
-        reason=TOOL_CALL,
-        message=f"Allow {name} with {clip_arguments(arguments) or '{}'}?",
-        tool_call_id=call_id,
-        response_schema=RESPONSE_SCHEMA,
-        metadata={"toolName": name, "arguments": arguments},
-    )
 
 
 def end_asking(interrupts: list[Interrupt], ctx: RunContext) -> RunFinishedEvent:

@@ -36,8 +36,9 @@ from google.adk.events import Event
 from google.adk.sessions import InMemorySessionService, Session
 from msgspec import Struct
 
-from agui_container.agents.frameworks.adapter import AdapterSource, call_question
+from agui_container.agents.frameworks.adapter import AdapterSource
 from agui_container.agents.frameworks.per_thread import PerThread
+from agui_container.agents.gate.approval import call_question
 from agui_container.ports import RunContext, current_run
 from agui_container.ports.agent import maybe_aclosing
 

@@ -32,9 +32,10 @@ from agno.run.agent import ModelRequestCompletedEvent, RunEvent
 from agno.run.team import ModelRequestCompletedEvent as TeamModelRequestCompletedEvent
 from agno.team import Team
 
-from agui_container.agents.frameworks.adapter import AdapterSource, call_question, end_asking
+from agui_container.agents.frameworks.adapter import AdapterSource, end_asking
 from agui_container.agents.frameworks.per_thread import PerThread
 from agui_container.agents.frameworks.translation import TOOL_FAILED
+from agui_container.agents.gate.approval import call_question
 from agui_container.ports import RunContext, current_run
 from agui_container.ports.agent import maybe_aclosing
 from agui_core.turns import calls_of

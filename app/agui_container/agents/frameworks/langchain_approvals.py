@@ -12,7 +12,7 @@ from ag_ui.core import Interrupt, ResumeEntry
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import ValidationError
 
-from agui_container.agents.frameworks.adapter import call_question
+from agui_container.agents.gate.approval import call_question
 from agui_container.agents.gate.calls import ApprovalAnswer
 from agui_container.protocol.errors import validation_error
 

@@ -28,9 +28,10 @@ from agents.result import RunResultStreaming
 from msgspec import Struct
 
 from agui_container.agents.answer_events import AnswerEvents
-from agui_container.agents.frameworks.adapter import AdapterSource, call_question, end_asking
+from agui_container.agents.frameworks.adapter import AdapterSource, end_asking
 from agui_container.agents.frameworks.per_thread import PerThread
 from agui_container.agents.frameworks.translation import result_text
+from agui_container.agents.gate.approval import call_question
 from agui_container.ports import RunContext
 from agui_container.protocol.errors import validation_error
 

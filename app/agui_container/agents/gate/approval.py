@@ -66,6 +66,18 @@ def approval_interrupt(
     )
 
 
+def call_question(call_id: str | None, name: str, arguments: str, interrupt_id: str | None = None) -> Interrupt:
+    """Return the interrupt that asks for a call. Its id is that of the call if the framework has no other."""
+    return Interrupt(
+        id=interrupt_id or call_id or name,
+        reason=TOOL_CALL,
+        message=f"Allow {name} with {clip_arguments(arguments) or '{}'}?",
+        tool_call_id=call_id,
+        response_schema=RESPONSE_SCHEMA,
+        metadata={"toolName": name, "arguments": arguments},
+    )
+
+
 def clip_arguments(text: str) -> str:
     return text if len(text) <= MAX_SHOWN_ARGUMENTS else f"{text[:MAX_SHOWN_ARGUMENTS]}…"
 
@@ -164,6 +176,19 @@ def read_answer(interrupt: Interrupt, at: int, entry: ResumeEntry, now: float | 
     except (ToolError, ValueError):
         raise validation_error(f"{where}.editedArgs: cannot be written as JSON.") from None
     return answer
+
+
+def read_decision(at: int, entry: ResumeEntry) -> bool | None:
+    """Return None if the entry is no answer to an approval. Raises ``AppError`` VALIDATION_ERROR."""
+    if entry.status == "cancelled" or not (isinstance(entry.payload, dict) and "approved" in entry.payload):
+        return None
+    try:
+        answer = ApprovalAnswer.model_validate(entry.payload)
+    except ValidationError:
+        raise validation_error(f"resume.{at}.payload: approved must be true or false.") from None
+    if answer.edited_args is not None:
+        raise validation_error(f"resume.{at}.payload.editedArgs: this agent's calls stay as made.")
+    return answer.approved
 
 
 def warn_of_unknown(entries: Sequence[ResumeEntry], ctx: RunContext) -> None:

@@ -17,6 +17,7 @@ from httpx_sse import EventSource, SSEError
 
 from agui_client.agentcore import SESSION_HEADER
 from agui_container.agents.upstream import UpstreamOptions
+from agui_container.agents.upstream.crewai import with_answers, with_own_questions
 from agui_container.agents.upstream.events import EventReader, UpstreamFault
 from agui_container.log_values import format_fields, mask_passwords
 from agui_container.ports import RunContext
@@ -60,7 +61,7 @@ class HttpUpstream:
 
     async def _events(self, request: RunAgentInput, ctx: RunContext) -> AsyncGenerator[BaseEvent, None]:
         reader = EventReader(ctx, ctx.thread_key, ctx.thread_id, self._options.keeps_raw)
-        body = body_of(request, ctx.thread_key)
+        body = body_of(with_answers(request), ctx.thread_key)
         async with self._post(body, ctx) as response, aclosing(EventSource(response).aiter_sse()) as stream:
             async for part in stream:
                 event = reader.read(part.data) if part.data else None
@@ -68,7 +69,7 @@ class HttpUpstream:
                     ctx.usage.extend(event.usage or ())
                     raise UpstreamFault(f"RUN_ERROR {event.code or ''}: {event.message}")
                 if event is not None and not isinstance(event, RunStartedEvent):
-                    yield event
+                    yield with_own_questions(event, ctx)
                 if isinstance(event, RunFinishedEvent):
                     return
         raise UpstreamFault("the stream ended without a terminal event")
