@@ -75,7 +75,7 @@ ROWS = [
     Row("claude_sdk", {"agent": ("edit",)}, variables={"PATH": COMMANDS}),
     Row(
         "crew",
-        {"agent": ("usage", "server tool", "tool raises", "approval")},
+        {"agent": ("usage",)},
         variables=dict.fromkeys(
             ("CREWAI_DISABLE_TELEMETRY", "CREWAI_DISABLE_VERSION_CHECK", "OTEL_SDK_DISABLED"), "true"
         ),
