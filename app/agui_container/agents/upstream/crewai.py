@@ -5,7 +5,7 @@ Rules:
 - If the method that asks returns a call of the model, the interrupt is this server's approval of that call.
 - The package gives each interrupt the id of the thread, and takes every answer for the one that it waits for. Here each
   has an id of its own, and an approval is refused once its call is no longer open.
-- A cancelled question is a refusal. The package continues it with the first outcome of the flow, such as "approved".
+- A cancelled question is a refusal. The package has no answer of that kind.
 """
 
 from collections.abc import Container
