@@ -1,8 +1,9 @@
 """Forms of an agent that a user may give, their calls, and the messages about other objects."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from functools import partial
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial, wraps
+from typing import ParamSpec, TypeVar
 
 import pytest
 from ag_ui.core import AgentCapabilities, ReasoningCapabilities, RunAgentInput
@@ -12,6 +13,9 @@ from agui_container.assistant.assistant import Assistant
 from agui_container.models.offline import OfflineModel
 from agui_container.ports import Item, RunContext
 from tests.contexts import collect_items, run_context, run_input
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 async def items(source: object) -> list[Item]:
@@ -58,12 +62,26 @@ def plain_with_ctx(input: RunAgentInput, ctx: RunContext) -> Iterator[Item]:
     yield f"{input.run_id} {ctx.run_id}"
 
 
+def decorated(function: Callable[P, T]) -> Callable[P, T]:
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        return function(*args, **kwargs)
+
+    return call
+
+
 class AsyncGenerator:
     async def run(self, input: RunAgentInput) -> AsyncIterator[Item]:
         yield input.run_id
 
 
 class PlainGenerator:
+    def run(self, input: RunAgentInput) -> Iterator[Item]:
+        yield input.run_id
+
+
+class Decorated:
+    @decorated
     def run(self, input: RunAgentInput) -> Iterator[Item]:
         yield input.run_id
 
@@ -90,6 +108,9 @@ class Coroutine:
         (partial(optional_other, other=4), "4"),
         (plain, "run"),
         (plain_with_ctx, "run run"),
+        (decorated(with_ctx), "run run"),
+        (decorated(plain_with_ctx), "run run"),
+        (Decorated(), "run"),
         (AsyncGenerator(), "run"),
         (PlainGenerator(), "run"),
         (Returning(), "run"),

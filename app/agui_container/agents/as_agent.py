@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator
 from contextlib import closing
 from functools import partial
 from itertools import takewhile
-from typing import TypeVar, get_origin, get_type_hints
+from typing import Any, TypeVar, get_origin, get_type_hints
 
 from ag_ui.core import AgentCapabilities, RunAgentInput
 from msgspec import Struct, field
@@ -150,10 +150,10 @@ def _wrap_callable(source: Callable[..., object], name: str) -> Agent | None:
     return None
 
 
-def _wrap(source: object, function: Callable[..., object], name: str) -> Agent | None:
+def _wrap(source: object, function: Callable[..., Any], name: str) -> Agent | None:
     if inspect.isasyncgenfunction(function):
         return GeneratorAgent(source, _with_arguments(function, name))
-    if inspect.isgeneratorfunction(function):
+    if inspect.isgeneratorfunction(inspect.unwrap(function)):  # a decorator may have hidden it
         return ThreadAgent(source, _with_arguments(function, name))
     return None
 
