@@ -58,6 +58,16 @@ async def test_a_tool_error_that_the_agent_does_not_handle_is_the_error_of_the_r
         assert (error.code, error.message) == ("AGENT_ERROR", "the shop is closed.")
 
 
+async def test_so_is_one_of_a_server_without_settings_of_tools() -> None:
+    async def divider(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        yield str(await ctx.call_tool("calculate", {"expression": "1/0"}))
+
+    async with open_thread(divider) as thread:
+        await thread.send("divide")
+        (error,) = of_type(thread.events, RunErrorEvent)
+        assert (error.code, error.message) == ("AGENT_ERROR", "Division by zero.")
+
+
 async def test_an_async_agent_is_told_to_await() -> None:
     said = []
 

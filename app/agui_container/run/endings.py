@@ -32,11 +32,11 @@ from ag_ui.core import (
 from msgspec import Struct, field, structs
 from pydantic_core import to_json
 
-from agui_container.ports import RunContext
+from agui_container.ports import RunContext, ToolError
 from agui_container.ports.records import Change, Ending, RunKey, RunStatus, StoreWarning, ThreadNote, ThreadStatus
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.envelope import Envelope
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.protocol.grammar import KINDS
 
 logger = logging.getLogger(__name__)
@@ -53,7 +53,9 @@ RUN_TIMED_OUT = AppError(ErrorCode.RUN_TIMEOUT, "The run took longer than it may
 
 
 def describe_failure(error: BaseException) -> AppError:
-    """Return what clients read of an exception of an agent. Its text stays in the log."""
+    """Return what clients read of an exception of an agent. Its text stays in the log, unless it is for clients."""
+    if isinstance(error, ToolError):
+        return AppError(ErrorCode.AGENT_ERROR, clip_message(str(error)))
     return error if isinstance(error, AppError) else AGENT_FAILED
 
 
