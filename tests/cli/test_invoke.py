@@ -88,6 +88,7 @@ def test_ctrl_c_cancels_the_run(scripted: ServerProcess, tmp_path: Path) -> None
         (["broken:agent", "hello"], 'broken.py", line 1\n    agent = (\n'),
         (["localhost:1"], "give a text, or write it to the standard input"),
         (["localhost:1", "hello", "--file", "nothing.png"], "nothing.png"),
+        (["localhost:1", "hello", "--state", "broken.py"], "'broken.py' is not JSON: Expecting value"),
     ],
 )
 def test_a_wrong_command_line_is_explained(

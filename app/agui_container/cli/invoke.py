@@ -89,12 +89,13 @@ def invoke(
 
     The text is read from the standard input if that is no terminal. With TEXT, the input follows it.
     """
+    shared_state = None if state is None else read_json(state)
 
     async def run() -> int:
         message = user_message(whole_text(text), files)
         async with server.open(retry_and_show(partial(click.echo, err=True))) as target:
-            if state is not None:
-                target.options["state"] = json.load(state)
+            if shared_state is not None:
+                target.options["state"] = shared_state
             async with target.session(thread_id) as session:
                 session.send(message)
                 return await answer(session, partial(print_json if as_json else print_text, output), approve)
@@ -102,6 +103,13 @@ def invoke(
     output = sys.stdout
     with redirect_stdout(sys.stderr):  # an agent that this command serves may print
         return run_command(run())
+
+
+def read_json(file: IO[str]) -> object:
+    try:
+        return json.load(file)
+    except ValueError as error:
+        raise click.BadParameter(f"'{file.name}' is not JSON: {error}", param_hint="--state") from error
 
 
 async def answer(session: Session, show: Callable[[BaseEvent], None], approve: str | None) -> int:
