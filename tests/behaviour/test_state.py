@@ -230,3 +230,16 @@ async def test_a_run_begins_with_the_state_that_is_sent_or_kept(
     client = await connect(report_state)
     seen = [await initial_state(client, f"r{at}", said, **sent) for at, (said, sent, _) in enumerate(runs)]
     assert seen == [expected for *_, expected in runs]
+
+
+async def test_a_state_that_an_agent_sets_to_null_is_empty_for_clients_that_come_back(connect: Connect) -> None:
+    async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        ctx.state.replace(None)
+        yield "reset"
+
+    client = await connect(agent)
+    await client.run(ask(run="r1", state=LIST))
+    thread = await client.command({"command": {"type": "threads.get", "threadId": "t1"}})
+    shown = await client.run({**ask("t1", "r2"), "messages": []})
+    assert thread["state"] == {}
+    assert next(event["snapshot"] for event in shown if event["type"] == "STATE_SNAPSHOT") == {}

@@ -49,7 +49,7 @@ def recover_run(events: Iterable[bytes], messages: Iterable[bytes], state: bytes
         sequence.closers(failure),
         transcript.changed(conversation),
         transcript.order(conversation),
-        shared.json() if shared.is_new else None,
+        shared.changed_json(),
     )
 
 

@@ -31,6 +31,13 @@ class SharedState:
     def value(self) -> Json:
         return load_state(self.json())
 
+    def changed_json(self) -> bytes | None:
+        """Return what the thread keeps, None if no event has changed the state. Null is kept as the empty object."""
+        if not self.is_new:
+            return None
+        data = self.json()
+        return b"{}" if data == b"null" else data
+
     def json(self) -> bytes:
         if self._json is None:
             self._json = dump_state(self._document)

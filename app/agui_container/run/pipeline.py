@@ -276,7 +276,7 @@ class EventPipeline:
         return Change(
             messages=[StoredMessage(message.id, dump_message(message), run_id) for message in changed],
             order=self._transcript.order(messages),
-            state=self.state.json() if self.state.is_new else None,
+            state=self.state.changed_json(),
         )
 
     def release(self) -> None:
