@@ -243,3 +243,11 @@ async def test_a_state_that_an_agent_sets_to_null_is_empty_for_clients_that_come
     shown = await client.run({**ask("t1", "r2"), "messages": []})
     assert thread["state"] == {}
     assert next(event["snapshot"] for event in shown if event["type"] == "STATE_SNAPSHOT") == {}
+
+
+async def test_a_patch_without_operations_sends_nothing(connect: Connect) -> None:
+    async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        ctx.state.patch()
+        yield CustomEvent(name="now", value=ctx.state.value)
+
+    assert types(await (await connect(agent)).run(ask(state=LIST))) == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]

@@ -110,10 +110,13 @@ class RunState(Struct, frozen=True):
     def patch(self, *operations: Mapping[str, object]) -> None:
         """Change parts of the state (STATE_DELTA) by RFC 6902 operations such as ``{"op", "path", "value"}``.
 
+        Without operations nothing is sent.
+
         Raises:
-            ValueError: there are no operations, or one does not apply (``PatchError``). Nothing is changed or sent.
+            ValueError: an operation does not apply (``PatchError``). Nothing is changed or sent.
         """
-        self.emit(StateDeltaEvent.model_validate({"delta": operations}))
+        if operations:
+            self.emit(StateDeltaEvent.model_validate({"delta": operations}))
 
 
 class RunLimits(Struct, frozen=True):
