@@ -38,7 +38,7 @@ def test_events_are_json_lines(scripted: ServerProcess, capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize(
     ("text", "status", "said"),
-    [("fail now", FAILED, "AGENT_ERROR: "), ("form", INTERRUPTED, "waits: Which paint?"), ("hello", 0, "")],
+    [("fail now", FAILED, "has the cause. (request "), ("form", INTERRUPTED, "waits: Which paint?"), ("hello", 0, "")],
 )
 def test_the_exit_status_says_how_the_run_ended(
     scripted: ServerProcess, capsys: pytest.CaptureFixture[str], text: str, status: int, said: str

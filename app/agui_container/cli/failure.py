@@ -41,7 +41,8 @@ def error_text(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}."
     code, request_id = getattr(error, "code", None), getattr(error, "request_id", None)
     text = f"{code}: {error}" if code else str(error)
-    return without_controls(f"{text} (request {request_id})" if request_id else text)
+    sentence, *traceback = text.split("\n", 1)  # `agui dev` sends one
+    return without_controls("\n".join((f"{sentence} (request {request_id})", *traceback)) if request_id else text)
 
 
 @contextmanager

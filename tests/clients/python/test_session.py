@@ -115,6 +115,7 @@ async def test_a_run_that_failed_raises_with_the_servers_code(url: str) -> None:
         with pytest.raises(RunFailedError) as caught:
             await session.run()
         assert (caught.value.code, caught.value.retryable) == ("MODEL_ERROR", True)
+        assert caught.value.request_id
         assert session.outcome is Outcome.ERROR
         await session.send_text("calculate 1+1").run()
     assert texts(session)[-1] == "The result of calculate is 2."

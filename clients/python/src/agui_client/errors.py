@@ -31,12 +31,16 @@ class RunFailedError(AgentClientError):
     Attributes:
         code: of the server's error table, such as ``AGENT_ERROR``. None if the server gave none.
         retryable: True if the server says that another run may succeed.
+        request_id: identifies the request in the server's log. None if the server gave none.
     """
 
-    def __init__(self, code: str | None, message: str, *, retryable: bool = False) -> None:
+    def __init__(
+        self, code: str | None, message: str, *, retryable: bool = False, request_id: str | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.retryable = retryable
+        self.request_id = request_id
 
 
 class ConnectionLostError(AgentClientError):

@@ -19,14 +19,14 @@ from agui_client.backoff import Retry
 from agui_client.caller import Caller
 from agui_client.client_tools import ClientToolResult, run_calls
 from agui_client.content import uploaded
-from agui_client.errors import Declined, RunFailedError
+from agui_client.errors import Declined
 from agui_client.events import ToolCallEvent
 from agui_client.interrupts import Answerer, Approver, approval_of
 from agui_client.run_reader import RunReader
 from agui_client.server import Server
 from agui_client.session_options import LOCAL_URL, SessionOptions
 from agui_client.session_state import Outcome, SessionState, SessionStatus
-from agui_client.transport import Frame, Provided
+from agui_client.transport import Frame, Provided, failed_run
 from agui_core.commands import FeedbackCategory, FeedbackSentiment
 
 OnEvent = Callable[[BaseEvent], object]
@@ -172,8 +172,7 @@ class Session(SessionState):
                 if not self._draft.is_due:
                     break
         if (failure := self._failure) is not None:
-            retryable = (failure.metadata or {}).get("retryable") is True
-            raise RunFailedError(failure.code, failure.message, retryable=retryable)
+            raise failed_run(failure)
         return self
 
     async def events(

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import httpx
+from ag_ui.core import RunErrorEvent
 from httpx_sse import EventSource, ServerSentEvent
 
-from agui_client.errors import AgentClientError, ConnectionDropped, RunRefusedError
+from agui_client.errors import AgentClientError, ConnectionDropped, RunFailedError, RunRefusedError
 from agui_client.events import parse_frame
 from agui_client.own_thread import in_thread
 
@@ -81,6 +82,12 @@ def refusal(fields: Mapping[str, object]) -> RunRefusedError:
         retryable=retryable if isinstance(retryable, bool) else code in RETRYABLE,
         request_id=_text(facts.get("requestId")),
     )
+
+
+def failed_run(event: RunErrorEvent) -> RunFailedError:
+    facts = event.metadata or {}
+    retryable, request_id = facts.get("retryable") is True, _text(facts.get("requestId"))
+    return RunFailedError(event.code, event.message, retryable=retryable, request_id=request_id)
 
 
 def unknown_command(command: Frame) -> RunRefusedError:
