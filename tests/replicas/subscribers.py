@@ -129,4 +129,5 @@ def frame_of_events(events: Sequence[bytes], seq: int) -> bytes:
     for other in others:
         assert other | {"delta": ""} == first | {"delta": ""}
     delta = {"delta": "".join(event["delta"] for event in (first, *others))} if others else {}
-    return json.dumps(first | delta | {"metadata": {"seq": seq}}, ensure_ascii=False, separators=(",", ":")).encode()
+    metadata = first.get("metadata", {}) | {"seq": seq}
+    return json.dumps(first | delta | {"metadata": metadata}, ensure_ascii=False, separators=(",", ":")).encode()

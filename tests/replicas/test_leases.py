@@ -130,6 +130,18 @@ async def test_a_replica_that_was_disconnected_does_not_take_the_runs_of_others(
     await here.drain(0)
 
 
+async def test_the_end_of_a_lost_run_says_that_another_may_succeed() -> None:
+    replicas = Replicas()
+    there = leases_of(await replicas.start(hello))
+    await claim_run(replicas.store, RUN, "dead", lease=LEASE_SECONDS)
+    await there.renew()
+    replicas.clock.advance(LEASE_SECONDS)
+    await beat(there)
+    last, record = (await replicas.store.envelopes(RUN, 0))[-1], await get_run(replicas.store, RUN)
+    for end in (from_json(last.data), from_json(record.error or b"{}")):
+        assert (end["code"], end["metadata"]) == ("RUN_LOST", {"retryable": True})
+
+
 async def test_events_state_and_title_of_a_lost_run_are_kept() -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield StateSnapshotEvent(snapshot={"step": 1})

@@ -95,12 +95,14 @@ class AppError(Exception):
         return HTTPStatus.BAD_REQUEST <= self.code.http < HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-def run_error(error: AppError, request_id: str) -> RunErrorEvent:
+def run_error(error: AppError, request_id: str | None = None) -> RunErrorEvent:
     """Return the RUN_ERROR event for ``error``. Its metadata has the request id, by which the log can be searched.
 
+    A run that another process ends has no request there.
     ``retryAfter`` in the metadata is in seconds, as in the header of HTTP.
     """
-    metadata: dict[str, object] = {"requestId": request_id, "retryable": error.code.is_retryable}
+    metadata: dict[str, object] = {} if request_id is None else {"requestId": request_id}
+    metadata["retryable"] = error.code.is_retryable
     if error.wait_seconds is not None:
         metadata["retryAfter"] = error.wait_seconds
     return RunErrorEvent(code=error.code, message=error.message, metadata=metadata)

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ag_ui.core import BaseEvent, RunErrorEvent
-from pydantic_core import to_json
 
 from agui_container.conversation.message_json import dump_message
 from agui_container.conversation.recovery import RecoveredRun, recover_run
@@ -30,9 +29,9 @@ from agui_container.ports.records import (
 )
 from agui_container.ports.store import DurableStore, LeaseLost, StoreUnavailable
 from agui_container.protocol.envelope import Envelope
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, run_error
 from agui_container.run.cluster import LEASE_SECONDS, Cluster
-from agui_container.run.endings import number_events, start_event, sum_usage, usage_json
+from agui_container.run.endings import error_json, number_events, start_event, sum_usage, usage_json
 from agui_container.run.life import RunPhase
 from agui_container.run.recorder import LEASE_TAKEN, NOT_STORED, thread_deleted
 from agui_container.run.run import Run
@@ -157,9 +156,9 @@ class Leases:
         now = cluster.clock.time()
         last: list[BaseEvent] = [] if envelopes else [start_event(key, None, int(now * 1000))]
         last += recovered.closers if recovered else ()
-        last.append(RunErrorEvent(message=error.message, code=error.code))
+        last.append(end := run_error(error))
         missing = number_events(key.run_id, len(envelopes), last)
-        ending = lost_run_ending(record, now, recovered, error)
+        ending = lost_run_ending(record, now, recovered, end)
         await cluster.finish(key, missing, ending)
         await cluster.publish(key, missing)
 
@@ -205,12 +204,11 @@ def recover(key: RunKey, events: list[bytes], thread: ThreadDelta | None, failur
         return None
 
 
-def lost_run_ending(record: RunRecord, now: float, recovered: RecoveredRun | None, error: AppError) -> Ending:
+def lost_run_ending(record: RunRecord, now: float, recovered: RecoveredRun | None, end: RunErrorEvent) -> Ending:
     change = Change()
     if recovered is not None:
         run_id = record.key.run_id
         messages = [StoredMessage(message.id, dump_message(message), run_id) for message in recovered.messages]
         change = Change(messages, recovered.order, recovered.state)
-    facts = to_json({"code": error.code, "message": error.message})
     turn = None if record.status is RunStatus.QUEUED else ThreadStatus.USER_TURN
-    return Ending(RunStatus.ERROR, now, turn, record.usage, facts, change)
+    return Ending(RunStatus.ERROR, now, turn, record.usage, error_json(end), change)

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from typing import Self, TypeVar
 
-from ag_ui.core import EventType, RunErrorEvent
+from ag_ui.core import EventType
 
 from agui_container.log_values import format_fields
 from agui_container.ports.agent import maybe_aclosing
@@ -20,7 +20,7 @@ from agui_container.ports.bus import BusUnavailable, EventGap
 from agui_container.ports.records import RunKey, RunRecord
 from agui_container.ports.store import DurableStore, store_errors_as_app_errors, wait_for_store
 from agui_container.protocol.envelope import Batch, Envelope
-from agui_container.protocol.errors import ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, run_error
 from agui_container.run.cluster import Cluster
 from agui_container.run.endings import number_events
 from agui_container.run.subscription import OnClose, PushBatch
@@ -41,7 +41,7 @@ the pause ends before a report can stop it."""
 
 TERMINAL = (EventType.RUN_FINISHED, EventType.RUN_ERROR)
 
-DELETED = "This run was deleted while it was being read."
+DELETED = AppError(ErrorCode.RUN_LOST, "This run was deleted while it was being read.")
 
 
 class RemoteRun:
@@ -122,7 +122,7 @@ class RemoteSubscription:
             # Read after the envelopes: if another run has reused the ids since, they may be that run's.
             record = await self._with_retries(self._look_up)
             if record is None:
-                error = RunErrorEvent(message=DELETED, code=ErrorCode.RUN_LOST)
+                error = run_error(DELETED)
                 yield self._advance(number_events(self._key.run_id, self._after, [error]))
             elif envelopes:
                 silence = SILENCE_SECONDS
