@@ -23,6 +23,9 @@ PACKAGE = str(Path(agui_container.__file__).parent)
 MAX_CALLS = 426
 """Calls of this project's functions for a run of one delta, from the request to the end of its response."""
 
+RUNS = 3
+"""Runs of which the one with the fewest calls counts: the timer of the loop's monitor may end within a run."""
+
 DELTAS = 200
 NEVER_AT_START = {
     *("bedrock_agentcore", "boto3", "botocore", "google", "grpc", "grpclib", "h11", "h2", "hpack", "httpcore"),
@@ -88,12 +91,17 @@ async def test_a_run_of_one_delta_executes_a_bounded_number_of_calls() -> None:
 
     app, before = await application(agent_of("one")), sys.getprofile()
     await AsgiExchange(thread="the first one fills caches").answer(app)
-    sys.setprofile(count)
-    try:
-        await AsgiExchange().answer(app)
-    finally:
-        sys.setprofile(before)
-    assert 0 < calls <= MAX_CALLS
+    counted = list[int]()
+    for number in range(RUNS):
+        calls = 0
+        exchange = AsgiExchange(thread=f"t{number}")
+        sys.setprofile(count)
+        try:
+            await exchange.answer(app)
+        finally:
+            sys.setprofile(before)
+        counted.append(calls)
+    assert 0 < min(counted) <= MAX_CALLS
 
 
 async def test_a_run_that_is_ready_at_once_is_one_write() -> None:
