@@ -1,5 +1,6 @@
 """One contract for every place of files: a folder, a temporary one, a database. test_s3_files.py has S3."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from io import BytesIO
@@ -77,6 +78,15 @@ async def test_a_folder_shows_no_half_of_a_file_and_no_name_of_a_client(tmp_path
     await put(files)
     (name,) = os.listdir(tmp_path / "files")  # noqa: PTH208
     assert len(name) == 64
+
+
+async def test_all_of_the_first_files_that_come_at_once_are_kept() -> None:
+    heads = [FileHead(name, name, "image/png") for name in "abcdefgh"]
+    for _ in range(100):
+        files = FolderFiles()
+        await asyncio.gather(*[put(files, head=head) for head in heads])
+        assert [file and file.id for file in [await files.get("me", head.id) for head in heads]] == list("abcdefgh")
+        await files.aclose()
 
 
 async def test_a_temporary_folder_ends_with_the_process() -> None:

@@ -7,6 +7,7 @@ its name once it is whole. Blocking calls run in threads.
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
@@ -28,6 +29,7 @@ class FolderFiles:
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._making = threading.Lock()
 
     async def put(self, owner: str, head: FileHead, content: BinaryIO) -> None:
         await self._in_thread(lambda: self._write(owner, head, content))
@@ -55,11 +57,15 @@ class FolderFiles:
         except OSError as error:
             raise StoreUnavailable(f"the folder of files: {error}") from error
 
+    def _open_folder(self) -> Path:
+        with self._making:  # the first files may come at once
+            if self._folder is None:
+                self._temporary = tempfile.TemporaryDirectory(prefix="agui-files-")
+                self._folder = Path(self._temporary.name)
+            return self._folder
+
     def _write(self, owner: str, head: FileHead, content: BinaryIO) -> None:
-        if self._folder is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="agui-files-")
-            self._folder = Path(self._temporary.name)
-        path = _path(self._folder, owner, head.id)
+        path = _path(self._open_folder(), owner, head.id)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, partial = tempfile.mkstemp(dir=path.parent, prefix=".")
         try:
