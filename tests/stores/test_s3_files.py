@@ -1,7 +1,9 @@
 """Files in a bucket, against moto."""
 
+import asyncio
 from collections.abc import Iterator
 from io import BytesIO
+from typing import Any
 
 import boto3  # type: ignore[import-untyped]
 import pytest
@@ -39,6 +41,23 @@ async def test_a_file_is_stored_read_and_deleted_below_the_prefix(files: FileSto
     assert await files.get("me", "f1") is None
     await files.forget(1e12)
     await files.aclose()
+
+
+async def test_first_calls_at_once_share_one_client_of_the_region_that_agentcore_names(
+    files: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    regions: list[str] = []
+    make_client = boto3.session.Session.client
+
+    def client(session: Any, *args: object) -> object:  # noqa: ANN401 - boto3 has no types of its own
+        regions.append(session.region_name)
+        return make_client(session, *args)
+
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    monkeypatch.setattr(boto3.session.Session, "client", client)
+    await asyncio.gather(*[files.get("me", name) for name in "abcd"])
+    assert regions == ["eu-west-1"]
 
 
 async def test_a_bucket_that_is_not_there_is_unavailable(files: FileStore) -> None:

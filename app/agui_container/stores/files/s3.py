@@ -4,15 +4,17 @@ Rule: a key is a digest of owner and id below the prefix, so the bucket shows no
 its calls run in threads. How long the bucket keeps objects is the concern of its lifecycle rules.
 """
 
+import os
+import threading
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote, unquote
 
-import boto3  # type: ignore[import-untyped]
 import msgspec
 from anyio import to_thread
 from boto3.exceptions import Boto3Error  # type: ignore[import-untyped]
+from boto3.session import Session  # type: ignore[import-untyped]
 from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
 
 from agui_container.ports.files import File, FileHead
@@ -27,6 +29,7 @@ class S3Files:
     def __init__(self, bucket: str, prefix: str) -> None:
         self._bucket = bucket
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+        self._making = threading.Lock()
         self._made: Any = None
 
     async def put(self, owner: str, head: FileHead, content: BinaryIO) -> None:
@@ -63,8 +66,10 @@ class S3Files:
 
     def _client(self) -> Any:  # noqa: ANN401 - boto3 has no types of its own
         """Return the client, which is made by the first use: a snapshot must not hold a connection."""
-        self._made = self._made or boto3.client("s3")
-        return self._made
+        with self._making:
+            # AgentCore sets AWS_REGION, which boto3, unlike every other AWS SDK, does not read.
+            self._made = self._made or Session(region_name=os.environ.get("AWS_REGION")).client("s3")
+            return self._made
 
     def _key(self, owner: str, file_id: str) -> str:
         return self._prefix + sha256(msgspec.json.encode([owner, file_id])).hexdigest()
