@@ -61,6 +61,7 @@ class EventRelay:
         self.refuses = 0
 
     async def aclose(self) -> None:
+        self.refuses = sys.maxsize  # a store that connects again now would have a connection that nobody closes
         while self._tasks:
             self.cut_all()
             await asyncio.wait(self._tasks, timeout=0.1)
@@ -143,4 +144,5 @@ async def relay_to(*ports: int, listens: bool = True) -> AsyncIterator[EventRela
         try:
             yield relay
         finally:
+            listener.close()
             await relay.aclose()
