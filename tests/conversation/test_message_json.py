@@ -66,6 +66,6 @@ def test_messages_of_two_roles_with_the_same_fields_differ() -> None:
 def test_messages_are_forgotten_when_they_are_too_large_together() -> None:
     encoder = MessageEncoder()
     first = encoder.encode(said())
-    encoder.encode(UserMessage(id="long", content="x" * (MAX_KEPT_BYTES - len(first))))
+    encoder.encode(UserMessage(id="long", content="x" * (MAX_KEPT_BYTES // 2 - len(first))))
     again = encoder.encode(said())
     assert (again == first, again is first) == (True, False)

@@ -14,10 +14,10 @@ from agui_container.protocol.parser import MESSAGE
 from agui_container.protocol.strict_json import without_large_integers
 
 MAX_KEPT_BYTES = 2_000_000
-"""Maximum number of bytes of all messages that are kept. Beyond it they are all forgotten."""
+"""Maximum number of bytes of all messages that are kept. At it they are all forgotten."""
 
 ENTRY_BYTES = 600
-"""Bytes in memory of a message that is kept, besides its JSON."""
+"""Bytes in memory of a message that is kept, besides its JSON and its texts."""
 
 TEXT_OR_NONE = frozenset({str, type(None)})
 
@@ -47,7 +47,7 @@ class MessageEncoder:
         return data
 
     def _keep(self, message_id: str, message: KeptMessage) -> None:
-        size = ENTRY_BYTES + len(message.data)
+        size = ENTRY_BYTES + 2 * len(message.data)
         if self._bytes + size > MAX_KEPT_BYTES:
             self._kept, self._bytes = {}, 0
         if size <= MAX_KEPT_BYTES:
