@@ -7,6 +7,10 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 import pytest
 from ag_ui.core import RunErrorEvent, RunFinishedEvent, StateSnapshotEvent, TextMessageContentEvent, ToolCallResultEvent
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
 
 from agui_container import create_app
 from agui_container.agents.as_agent import AgentLoadError
@@ -15,7 +19,7 @@ from agui_container.agents.upstream import UpstreamOptions
 from agui_container.settings import Settings, SettingsError
 from agui_container.testing import open_thread, run_agent, user_input
 from tests.agents.upstream import pay_tools
-from tests.agents.upstream.servers import CUT, WAIT, Answer, Item, Server, called, playing, run_event, said
+from tests.agents.upstream.servers import CUT, WAIT, Answer, Item, Server, called, frame, playing, run_event, said
 from tests.contexts import of_type, run_context, run_input
 from tests.tools.mcp_demo import Demo, serve_app
 
@@ -67,6 +71,25 @@ async def test_legal_streams_are_read(lines: list[str], text: str) -> None:
     events = await run_agent(Server(playing(*lines)).app, "hi")
     assert isinstance(events[-1], RunFinishedEvent)
     assert "".join(event.delta for event in of_type(events, TextMessageContentEvent)) == text
+
+
+@pytest.mark.parametrize("media_type", [None, "text/plain"])
+async def test_a_stream_may_lack_its_content_type_and_its_last_blank_line(media_type: str | None) -> None:
+    async def answer(request: Request) -> Response:
+        asked = await request.json()
+        events = [run_event("RUN_STARTED", asked), *said("hello"), run_event("RUN_FINISHED", asked)]
+        return Response("".join(map(frame, events)).rstrip(), media_type=media_type)
+
+    events = await run_agent(Starlette(routes=[Route("/", answer, methods=["POST"])]), "hi")
+    assert isinstance(events[-1], RunFinishedEvent)
+    assert "".join(event.delta for event in of_type(events, TextMessageContentEvent)) == "hello"
+
+
+async def test_a_web_page_in_place_of_a_stream_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    page = Route("/", lambda _: HTMLResponse("<h1>Sign in</h1>"), methods=["POST"])
+    events = await run_agent(Starlette(routes=[page]), "hi")
+    assert isinstance(events[-1], RunErrorEvent)
+    assert "<h1>Sign in</h1>" in caplog.text
 
 
 async def test_thinking_of_older_servers_is_reasoning() -> None:

@@ -13,7 +13,7 @@ from contextlib import aclosing, asynccontextmanager, contextmanager
 
 import httpx
 from ag_ui.core import BaseEvent, RunAgentInput, RunErrorEvent, RunFinishedEvent, RunStartedEvent
-from httpx_sse import EventSource, SSEError
+from httpx_sse import EventSource
 
 from agui_client.agentcore import SESSION_HEADER
 from agui_container.agents.upstream import UpstreamOptions
@@ -28,7 +28,8 @@ REDIRECTS = 5
 LOGGED_CHARACTERS = 1000
 """Characters of a refusal that the log shows."""
 
-HEADERS = {"accept": "text/event-stream", "content-type": "application/json"}
+EVENT_STREAM = "text/event-stream"
+HEADERS = {"accept": EVENT_STREAM, "content-type": "application/json"}
 
 
 class HttpUpstream:
@@ -62,7 +63,7 @@ class HttpUpstream:
     async def _events(self, request: RunAgentInput, ctx: RunContext) -> AsyncGenerator[BaseEvent, None]:
         reader = EventReader(ctx, ctx.thread_key, ctx.thread_id, self._options.keeps_raw)
         body = body_of(with_answers(request), ctx.thread_key)
-        async with self._post(body, ctx) as response, aclosing(EventSource(response).aiter_sse()) as stream:
+        async with self._post(body, ctx) as response, aclosing(EventSource(whole(response)).aiter_sse()) as stream:
             async for part in stream:
                 event = reader.read(part.data) if part.data else None
                 if isinstance(event, RunErrorEvent):
@@ -111,14 +112,27 @@ def body_of(request: RunAgentInput, thread_id: str) -> bytes:
 def failures_as_agent_errors(url: str, ctx: RunContext) -> Iterator[None]:
     try:
         yield
-    except (httpx.HTTPError, SSEError, UpstreamFault) as error:
+    except (httpx.HTTPError, UpstreamFault) as error:
         fields = {"run": ctx.run_id, "url": mask_passwords(url), "error": f"{type(error).__name__}: {error}"}
         ctx.logger.warning("upstream failed %s", format_fields(fields))
         raise AppError(ErrorCode.AGENT_ERROR, "The agent's server failed.") from error
 
 
+def whole(response: httpx.Response) -> httpx.Response:
+    """Return the response with what some servers leave out: the content type, and the blank line of the last event."""
+
+    async def body() -> AsyncIterator[bytes]:
+        async for part in response.aiter_bytes():
+            yield part
+        yield b"\n\n"
+
+    return httpx.Response(response.status_code, headers={"content-type": EVENT_STREAM}, content=body())
+
+
 async def refuse_failure(response: httpx.Response) -> None:
-    if response.is_success:
+    """Raise ``UpstreamFault`` for an error, and for a web page or a document in place of a stream."""
+    kind = response.headers.get("content-type", "")
+    if response.is_success and "html" not in kind and "json" not in kind:
         return
     text = ""
     async for part in response.aiter_text():
