@@ -12,7 +12,12 @@ import pytest
 
 from agui_container import logging as logs
 from agui_container.log_values import FACTS
+from agui_container.main import build_app
 from agui_container.ports import LOG_FIELDS, Caller
+from agui_container.server.run import uvicorn_config
+from agui_container.settings import Settings
+from tests.behaviour.server import serving
+from tests.websocket import refused_handshake
 
 
 @pytest.fixture
@@ -145,6 +150,18 @@ def test_an_agent_that_lowers_a_librarys_level_gets_none_of_its_debug_lines(
     written = capsys.readouterr().err
     assert "secret" not in written
     assert "closed" in written
+
+
+@pytest.mark.wire
+@pytest.mark.usefixtures("restored")
+async def test_uvicorn_adds_no_error_to_a_refused_handshake(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = Settings()
+    app = build_app(settings)
+    logs.configure_logging("console")
+    async with serving(app, uvicorn_config(app, settings)) as url:
+        await refused_handshake(url, origin="https://another.example")
+    lines = capsys.readouterr().err.splitlines()
+    assert ["refused" in line for line in lines] == [True, True], lines
 
 
 @pytest.mark.parametrize("formatter", [logs.JsonFormatter(), logs.ConsoleFormatter()])

@@ -22,6 +22,9 @@ ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tupl
 INVALID_FRAME = "Invalid UTF-8 sequence received from client."
 """Log message of uvicorn, with a traceback, for a text frame that is not UTF-8."""
 
+NO_HANDSHAKE = "ASGI callable returned without completing handshake."
+"""Log message of uvicorn, at ERROR, after each handshake that was refused with an answer."""
+
 BIDI_CONTROLS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 """Characters that change the direction of text, so that a terminal shows a line in another order than it has."""
 
@@ -130,7 +133,7 @@ def configure_logging(log_format: str, log_level: str = "info") -> None:
         logging.getLogger(name).setLevel(level)
     for name, minimum in MINIMUM_LEVELS.items():
         logging.getLogger(name).setLevel(max(level, minimum))
-    logging.getLogger("uvicorn.error").addFilter(_without_traceback)
+    logging.getLogger("uvicorn.error").addFilter(without_refusals)
 
 
 def _may_be_written(record: logging.LogRecord) -> bool:
@@ -138,8 +141,8 @@ def _may_be_written(record: logging.LogRecord) -> bool:
     return record.levelno >= MINIMUM_LEVELS.get(record.name.partition(".")[0], logging.NOTSET)
 
 
-def _without_traceback(record: logging.LogRecord) -> bool:
-    """A client can cause this as often as it likes, and it is no fault of the server: one line is enough."""
+def without_refusals(record: logging.LogRecord) -> bool:
+    """Leave one line of what a client can cause as often as it likes, because it is no fault of the server."""
     if record.msg == INVALID_FRAME:
         record.exc_info = None
-    return True
+    return record.msg != NO_HANDSHAKE

@@ -22,6 +22,7 @@ from agui_container.aws.platform.rules import report
 from agui_container.cli.failure import CommandFailed
 from agui_container.cli.local_server import listen
 from agui_container.cli.options import agent_argument
+from agui_container.logging import without_refusals
 from agui_container.settings import ASSISTANT, Auth, Settings, SettingsError, check_auth
 from agui_container.settings_sources import load_settings
 
@@ -199,7 +200,7 @@ def log_decisions() -> None:
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO, stream=sys.stderr)
     for name in ("httpx", "uvicorn"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    logging.getLogger("uvicorn.error").addFilter(lambda record: "without completing" not in record.getMessage())
+    logging.getLogger("uvicorn.error").addFilter(without_refusals)
 
 
 # --- from options to parts --------------------------------------------------------------------------------------------
