@@ -36,7 +36,7 @@ from agui_container.ports import Agent, Clock
 from agui_container.ports.agent import SystemClock
 from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.files import FileStore
-from agui_container.ports.store import store_errors_as_app_errors
+from agui_container.ports.store import Store, store_errors_as_app_errors
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.token_usage import ModelPrice
 from agui_container.protocols.grpc.handover import HTTP2, Connect, Handover
@@ -276,7 +276,7 @@ def build_service(settings: Settings, agent_object: object = None) -> Engine:
     clock = SystemClock()
     warn_of_limits_without_effect(settings)
     cluster = build_cluster(settings, clock)
-    file_store = build_files(settings, cluster)
+    file_store = build_files(settings, cluster.store)
     if file_store is not None:
         closers.append(file_store.aclose)
     factory = AgentFactory(settings, cluster.store, closers)
@@ -347,12 +347,12 @@ def warn_of_limits_without_effect(settings: Settings) -> None:
         logger.warning("AGUI_CALLER_LIMITS has no effect reason='AGUI_AUTH and AGUI_LIMIT_BY are none'")
 
 
-def build_files(settings: Settings, cluster: Cluster) -> FileStore | None:
+def build_files(settings: Settings, store: Store) -> FileStore | None:
     store_url = settings.store.get_secret_value()
     if settings.files.startswith(BUCKET):
         check_extra("AGUI_FILES", "aws")
     try:
-        return open_files(settings.files, store_url, cluster.store)
+        return open_files(settings.files, store_url, store)
     except ValueError as error:
         raise SettingsError(f"AGUI_FILES={settings.files}: {error}.") from None
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from tests.secret_search import planted, search
 pytestmark = [pytest.mark.wire, pytest.mark.processes]
 
 OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "skipped"
+
+ISSUER = "http://127.0.0.1:1/.well-known/openid-configuration"
 
 
 @pytest.fixture(autouse=True)
@@ -149,6 +152,41 @@ def test_a_database_that_cannot_be_reached_is_a_fault_without_its_password(
     (found,) = examine(capsys, "store")
     assert found["status"] == FAILED
     assert found["detail"].startswith("the database at 127.0.0.1:1 failed: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "detail"),
+    [
+        ("files", {"FILES": "taken/files"}, "taken/files cannot be written: taken is no folder"),
+        ("files", {"FILES": "taken"}, "taken cannot be written: taken is no folder"),
+        ("files", {"FILES": "s3://bucket"}, "the bucket bucket: Unable to locate credentials"),
+        ("files", {"FILES": "ftp://bucket"}, "AGUI_FILES=ftp://bucket: must be a folder, "),
+        ("bus", {"BUS": "redis://127.0.0.1:1"}, "the bus at 127.0.0.1:1 failed: "),
+        ("auth", {"AUTH": "jwt", "AUTH_ALLOWED_AUDIENCE": "me", "AUTH_DISCOVERY_URL": ISSUER}, "ConnectError: "),
+    ],
+)
+def test_what_a_start_does_not_reach_is_a_fault(
+    name: str,
+    variables: Mapping[str, str],
+    detail: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("taken").touch()
+    for variable, value in variables.items():
+        monkeypatch.setenv(f"AGUI_{variable}", value)
+    (found,) = examine(capsys, name)
+    assert found["status"] == FAILED
+    assert found["detail"].startswith(detail)
+
+
+def test_a_folder_for_files_is_not_made(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AGUI_FILES", "new/files")
+    (found,) = examine(capsys, "files")
+    assert (found["status"], found["detail"]) == (OK, "new/files can be written")
+    assert not (folder / "new").exists()
 
 
 def test_the_database_of_replicas_is_reached(

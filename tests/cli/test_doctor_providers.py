@@ -9,6 +9,7 @@ import pytest
 from agui_container.cli import doctor
 from agui_container.cli.checks import Findings, ok
 from agui_container.settings import Settings
+from tests.auth.issuer import TestIssuer
 from tests.cli.test_doctor import FAILED, OK, SKIPPED, examine, folder
 from tests.docs.documents import ROOT
 from tests.fixed_server import FixedServer, fixed_server
@@ -50,6 +51,25 @@ def test_a_model_is_asked_for_a_token(
     assert [finding["status"] for finding in found] == [OK if status == 200 else FAILED] * 2
     assert [finding["detail"].partition(" ")[0].rstrip(":") for finding in found] == ["openai:m", "other"]
     assert all((finding.get("advice") or "").startswith(advice) for finding in found)
+
+
+@pytest.mark.parametrize(("keys", "status"), [(1, OK), (0, FAILED)])
+def test_an_issuer_is_asked_for_its_keys(
+    keys: int,
+    status: str,
+    fixed_server: FixedServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    issuer = TestIssuer()
+    issuer.url = f"http://127.0.0.1:{fixed_server.port}"
+    key_set = issuer.key_set() if keys else {"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}
+    fixed_server.body = json.dumps({**issuer.discovery_document(), **key_set})
+    monkeypatch.setenv("AGUI_AUTH", "jwt")
+    monkeypatch.setenv("AGUI_AUTH_DISCOVERY_URL", issuer.discovery_url)
+    monkeypatch.setenv("AGUI_AUTH_ALLOWED_AUDIENCE", "me")
+    (found,) = examine(capsys, "auth")
+    assert (found["status"], found["detail"].startswith(issuer.url)) == (status, True)
 
 
 def test_mcp_servers_list_their_tools(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

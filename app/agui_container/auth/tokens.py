@@ -162,7 +162,7 @@ class IssuerClient:
         if not self._has_passed(RETRY_SECONDS if self._known is None else ASK_SECONDS, self._asked_at):
             return
         try:
-            self._known = await run_in_time(self._fetch)
+            self._known = await fetch_keys(self._discovery_url)
             self._fetched_at, self._has_failed = self._now(), False
         except IssuerFailure as failure:
             self._has_failed = True
@@ -172,18 +172,24 @@ class IssuerClient:
             logger.exception("issuer keys not read")
         self._asked_at = self._now()
 
-    def _fetch(self) -> IssuerKeys:
-        document = read_discovery(self._discovery_url)
-        issuer, url = text_member(document, "issuer"), text_member(document, "jwks_uri")
-        check_safe(url, self._discovery_url)
-        client = PyJWKClient(url, cache_jwk_set=False, timeout=FETCH_SECONDS, ssl_context=ssl_context())
-        return IssuerKeys(issuer, [key for key in client.get_jwk_set().keys if is_usable(key)])
-
 
 @cache
 def ssl_context() -> SSLContext:
     """Return the certificates of httpx, because an image may have none of its own."""
     return httpx.create_ssl_context()
+
+
+async def fetch_keys(discovery_url: str) -> IssuerKeys:
+    """Read both documents of an issuer. Raises ``IssuerFailure``."""
+
+    def read() -> IssuerKeys:
+        document = read_discovery(discovery_url)
+        issuer, url = text_member(document, "issuer"), text_member(document, "jwks_uri")
+        check_safe(url, discovery_url)
+        client = PyJWKClient(url, cache_jwk_set=False, timeout=FETCH_SECONDS, ssl_context=ssl_context())
+        return IssuerKeys(issuer, [key for key in client.get_jwk_set().keys if is_usable(key)])
+
+    return await run_in_time(read)
 
 
 async def fetch_endpoints(discovery_url: str) -> tuple[str, str]:

@@ -20,14 +20,17 @@ from msgspec import Struct
 
 from agui_container.aws.deploy.requirements import REQUIREMENTS, find_faults
 from agui_container.imports import is_installed
-from agui_container.main import build_app, open_url
+from agui_container.main import build_app, build_files, open_url
 from agui_container.ports import Model, ToolError
 from agui_container.ports.agent import maybe_aclosing
 from agui_container.ports.model import Prompt
 from agui_container.ports.store import DurableStore
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.settings import ASSISTANT, Settings
+from agui_container.replicas.buses import open_bus
+from agui_container.settings import ASSISTANT, Auth, Settings, check_auth
 from agui_container.stores import open_store
+from agui_container.stores.files import BUCKET, OFF
+from agui_container.stores.memory import MemoryStore
 from agui_container.tools.mcp import McpConfigError, parse_servers
 from agui_container.tools.mcp.servers import Server
 
@@ -36,6 +39,9 @@ QUESTION = Prompt("Answer with one word.", [UserMessage(id="doctor", content="Sa
 ADVICE = {
     "agent": "Correct this setting or the code that it names.",
     "store": "Check the address, user, password and network of AGUI_STORE.",
+    "files": "Correct AGUI_FILES, or the rights of the server there.",
+    "bus": "Check the address, user, password and network of AGUI_BUS.",
+    "auth": "Check AGUI_AUTH_DISCOVERY_URL and the network.",
     "mcp": "Check the url and the headers, or the command, of this server in AGUI_MCP_SERVERS.",
     "install": f"Correct {REQUIREMENTS}, or the index of pip.",
 }
@@ -116,7 +122,7 @@ async def check_store(settings: Settings) -> Findings:
         return
     file = Path(url.partition("///")[2].partition("?")[0])
     if url.startswith("sqlite:") and not file.exists():  # noqa: ASYNC240 - a file of this machine
-        if os.access(file.parent, os.W_OK | os.X_OK):
+        if may_write(file.parent):
             yield ok("store", f"{file} is made at the start")
         else:
             advice = "Make the folder, or let the user of the server write to it."
@@ -139,6 +145,55 @@ async def check_store(settings: Settings) -> Findings:
             yield ok("migrations", "the schema is that of this version")
     finally:
         await store.aclose()
+
+
+def may_write(folder: Path) -> bool:
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+
+
+async def check_files(settings: Settings) -> Findings:
+    """Check the place that the settings name. Without one, files are kept beside the threads."""
+    if settings.files in ("", OFF):
+        return
+    files = build_files(settings, MemoryStore())
+    if files is None or not settings.files.startswith(BUCKET):
+        yield check_folder(Path(settings.files).expanduser())  # noqa: ASYNC240 - a folder of this machine
+        return
+    try:
+        await files.get("agui-doctor", "no-file")
+        yield ok("files", "the bucket answers")
+    finally:
+        await files.aclose()
+
+
+def check_folder(folder: Path) -> Finding:
+    parent = next(each for each in (folder, *folder.parents) if each.exists())
+    if may_write(parent):
+        return ok("files", f"{folder} can be written")
+    return failed("files", f"{folder} cannot be written: {parent} is no folder, or not for this user")
+
+
+async def check_bus(settings: Settings) -> Findings:
+    url = settings.bus.get_secret_value()
+    if url == "memory":
+        return
+    bus = open_url("AGUI_BUS", url, open_bus)
+    try:
+        await bus.open()
+        yield ok("bus", "the bus answers")
+    finally:
+        await bus.aclose()
+
+
+async def check_issuer(settings: Settings) -> Findings:
+    if settings.auth is Auth.NONE:
+        return
+    check_auth(settings)
+    from agui_container.auth.tokens import fetch_keys  # noqa: PLC0415 - needs the extra jwt
+
+    found = await fetch_keys(settings.auth_discovery_url)
+    count = len(found.keys)
+    yield ok("auth", f"{found.issuer} has {count} keys") if count else failed("auth", f"{found.issuer} has no key")
 
 
 async def check_models(settings: Settings) -> Findings:

@@ -43,6 +43,9 @@ Check = Callable[[Settings], Findings]
 CHECKS: Mapping[str, Check] = {
     "agent": checks.check_agent,
     "store": checks.check_store,
+    "files": checks.check_files,
+    "bus": checks.check_bus,
+    "auth": checks.check_issuer,
     "model": checks.check_models,
     "mcp": checks.check_mcp_servers,
     "install": checks.check_installation,
@@ -55,8 +58,9 @@ CHECKS: Mapping[str, Check] = {
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all findings.")
 def doctor(agent: str | None, config: Path | None, *, as_json: bool) -> int:
-    """Check Python, packages, settings, the agent, its store, models, MCP servers and requirements.
+    """Check Python, packages, settings, the agent, what it reaches, and requirements.
 
+    Reached are its store, files, bus, issuer of tokens, models and MCP servers.
     Each model is asked for one token. The exit status is 1 if a check failed, and else 0.
     """
     make_current_folder_importable()
