@@ -18,7 +18,7 @@ from agui_container.tools.mcp.source import McpSource
 from tests.agents.doubles import ScriptedModel
 from tests.contexts import collect_items, of_type, run_context, run_input
 from tests.engine.doubles import eventually
-from tests.tools.mcp_fixtures import WAIT, Rig
+from tests.tools.mcp_fixtures import WAIT, Rig, Time
 from tests.tools.mcp_scripted import Scripted, refused, scripted
 
 pytestmark = pytest.mark.wire
@@ -124,6 +124,29 @@ async def test_a_server_that_is_away_is_tried_again_in_the_next_run(rig: Rig) ->
         await rig.tools()
     await rig.start()
     assert await rig.call("add", {"a": 1, "b": 2}) == "3"
+
+
+async def test_runs_that_wait_for_a_silent_server_wait_for_one_attempt_and_the_next_one_is_as_far_away() -> None:
+    time, attempts = Time(), 0
+
+    async def be_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal attempts
+        attempts += 1
+        time.pass_by(30)
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(be_silent, "127.0.0.1", 0) as listener:
+        url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/mcp"
+        server = HttpServer.model_validate({"name": "demo", "url": url, "connect_timeout": 0.1})
+        source = McpSource(server, time)
+        for seconds, expected in ((0, 1), (29, 1), (1, 2)):
+            time.pass_by(seconds)
+            runs = [source.tools(run_context()) for _ in range(3)]
+            failures = await asyncio.gather(*runs, return_exceptions=True)
+            assert [str(failure) for failure in failures] == [UNREACHABLE] * 3
+            assert attempts == expected
+        await source.aclose()
 
 
 async def test_a_process_is_started_again_when_it_died(process: McpSource) -> None:

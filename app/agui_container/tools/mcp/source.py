@@ -5,6 +5,8 @@ Rules:
   caller. The number of sessions is bounded: the least recently used one without a call is closed.
 - A list is kept while the server reports changes, else until a call and for the time that the server names, and never
   longer than ``MAX_AGE``.
+- After a failure nothing is asked for as long as the attempt took. Runs that waited for a silent server therefore do
+  not wait for it again, one after the other.
 - A request is sent again once, in a new session, if the server has not processed it or if it changes nothing.
 
 Source: "Tools" and "Caching" in the Model Context Protocol specification.
@@ -123,6 +125,8 @@ class ServerTools:
         self._connection: McpConnection | None = None
         self._tools: Sequence[McpTool] = ()
         self._expires_at = -math.inf
+        self._failure = ""
+        self._retry_at = -math.inf
         self._lock = asyncio.Lock()
         self._left_out: Sequence[str] = ()
 
@@ -140,10 +144,17 @@ class ServerTools:
     async def get(self) -> Sequence[McpTool]:
         """Raise ``ToolError`` if the server cannot be reached or cannot list its tools."""
         async with self._lock:
+            began = self._monotonic()
+            if began < self._retry_at:
+                raise ToolError(self._failure)
             connection = self.connection
-            if connection.is_stale or self._monotonic() >= self._expires_at:
+            if connection.is_stale or began >= self._expires_at:
                 connection.is_stale, self._expires_at = False, -math.inf
-                self._tools, self._expires_at = await self._list()
+                try:
+                    self._tools, self._expires_at = await self._list()
+                except ToolError as error:
+                    self._failure, self._retry_at = str(error), 2 * self._monotonic() - began
+                    raise
             return self._tools
 
     async def request(self, send: Send[T], *, is_repeatable: bool = False, call: OpenCall | None = None) -> T:
