@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from ag_ui.core import RunErrorEvent, RunFinishedEvent, StateSnapshotEvent, TextMessageContentEvent, ToolCallResultEvent
@@ -16,11 +17,13 @@ from agui_container import create_app
 from agui_container.agents.as_agent import AgentLoadError
 from agui_container.agents.loader import adapt_agent
 from agui_container.agents.upstream import UpstreamOptions
+from agui_container.protocol.errors import AppError
 from agui_container.settings import Settings, SettingsError
 from agui_container.testing import open_thread, run_agent, user_input
 from tests.agents.upstream import pay_tools
 from tests.agents.upstream.servers import CUT, WAIT, Answer, Item, Server, called, frame, playing, run_event, said
-from tests.contexts import of_type, run_context, run_input
+from tests.contexts import collect_items, of_type, run_context, run_input
+from tests.engine.doubles import eventually
 from tests.tools.mcp_demo import Demo, serve_app
 
 TOOLS = "tests.agents.upstream.pay_tools:pay"
@@ -244,6 +247,56 @@ async def test_a_run_that_is_closed_ends_the_answer_of_the_server() -> None:
     for close in options.closers:
         await close()
     assert server.log[-1] == "closed"
+
+
+class Starting:
+    """An application whose startup waits for ``may_start``. ``log`` has what came in which order."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.may_start = asyncio.Event()
+        self.log: list[str] = []
+        self._fails = fails
+        routes = [Route("/", self._serve, methods=["POST"])]
+        self.app = Starlette(routes=routes, lifespan=self._lifespan)
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        self.log.append("starting")
+        await self.may_start.wait()
+        if self._fails:
+            raise OSError("no database")
+        self.log.append("started")
+        yield
+
+    async def _serve(self, request: Request) -> Response:
+        self.log.append("asked")
+        asked = await request.json()
+        return Response(frame(run_event("RUN_FINISHED", asked)))
+
+
+async def test_a_run_that_is_cancelled_in_the_startup_of_an_application_leaves_the_startup_to_the_next() -> None:
+    starting = Starting()
+    agent = adapt_agent(starting.app, "app")
+    first = asyncio.create_task(collect_items(agent.run(run_input("hi"), run_context())))
+    await eventually(lambda: starting.log == ["starting"])
+    first.cancel()
+    await asyncio.wait([first])
+    second = asyncio.create_task(collect_items(agent.run(run_input("hi"), run_context())))
+    for _ in range(100):
+        await asyncio.sleep(0)
+    starting.may_start.set()
+    await second
+    assert starting.log == ["starting", "started", "asked"]
+
+
+async def test_an_application_whose_startup_fails_is_started_again_and_never_asked() -> None:
+    starting = Starting(fails=True)
+    starting.may_start.set()
+    agent = adapt_agent(starting.app, "app")
+    for _ in range(2):
+        with pytest.raises(AppError):
+            await collect_items(agent.run(run_input("hi"), run_context()))
+    assert starting.log == ["starting", "starting"]
 
 
 async def test_a_reader_that_waits_holds_the_server_back() -> None:

@@ -105,19 +105,21 @@ class Lifespan:
         self._app = app
         self._lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
+        self._startup: asyncio.Task[Message] | None = None
         self._requests: asyncio.Queue[Message] = asyncio.Queue()
         self._answers: asyncio.Queue[Message] = asyncio.Queue()
         self.state: dict[str, Any] = {}
 
     async def start(self) -> None:
-        """Begin the lifespan, unless it has begun. Raises ``httpx.ConnectError`` if the startup failed."""
+        """Wait for the startup. Raises ``httpx.ConnectError`` if it failed; the next request begins another one."""
         async with self._lock:
-            if self._task is not None:
-                return
-            self._task = asyncio.create_task(self._run())
-            answer = await self._ask("lifespan.startup")
+            if self._task is None or self._startup is None:
+                self._requests, self._answers = asyncio.Queue(), asyncio.Queue()  # a failed startup leaves an answer
+                self._task = asyncio.create_task(self._run())
+                self._startup = asyncio.create_task(self._ask("lifespan.startup"))
+            answer = await asyncio.shield(self._startup)  # a cancelled run must not end the startup of all others
             if answer["type"] == "lifespan.startup.failed":
-                await self._task
+                await asyncio.wait([self._task])
                 self._task = None
                 raise httpx.ConnectError(f"the startup of the application failed: {answer.get('message', '')}")
 
