@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 from ag_ui.core import RunErrorEvent, RunFinishedEvent, StateSnapshotEvent, TextMessageContentEvent, ToolCallResultEvent
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from agui_container import create_app
@@ -297,6 +298,31 @@ async def test_an_application_whose_startup_fails_is_started_again_and_never_ask
         with pytest.raises(AppError):
             await collect_items(agent.run(run_input("hi"), run_context()))
     assert starting.log == ["starting", "starting"]
+
+
+async def test_an_application_works_on_after_its_last_event_and_after_its_response() -> None:
+    log: list[str] = []
+
+    async def work(name: str) -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        log.append(name)
+
+    async def answer(request: Request) -> Response:
+        asked = await request.json()
+
+        async def stream() -> AsyncIterator[str]:
+            yield frame(run_event("RUN_FINISHED", asked))
+            await work("stored")
+
+        return StreamingResponse(stream(), media_type="text/event-stream", background=BackgroundTask(work, "told"))
+
+    options = UpstreamOptions()
+    agent = adapt_agent(Starlette(routes=[Route("/", answer, methods=["POST"])]), "app", options)
+    await collect_items(agent.run(run_input("hi"), run_context()))
+    for close in options.closers:
+        await close()
+    assert log == ["stored", "told"]
 
 
 async def test_a_reader_that_waits_holds_the_server_back() -> None:

@@ -2,8 +2,8 @@
 
 Rules:
 
-- A request is one task of the application. The response owns it: closing the response sends the application a
-  disconnect and ends the task.
+- A request is one task of the application. Closing a response before its end sends the application a disconnect and
+  ends the task. After the end of its response the application may go on, for example with background tasks.
 - At most ``PIECES`` pieces of a body wait for their reader. Then ``send`` waits, as on a socket.
 - The application's lifespan begins with the first request and ends with ``aclose``. An application without lifespan is
   served without it.
@@ -12,6 +12,7 @@ Source: ASGI specification 3.0. ``httpx.ASGITransport`` collects a whole body be
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from typing import Any, cast
@@ -23,7 +24,12 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
+logger = logging.getLogger(__name__)
+
 PIECES = 16
+
+CLOSE_SECONDS = 5.0
+"""Seconds that ``aclose`` waits for requests that go on after their response."""
 
 IN_PROCESS_HOST = "localhost"
 """Host name in the requests to an application. Middleware that checks host names accepts it."""
@@ -33,12 +39,15 @@ class AsgiTransport(httpx.AsyncBaseTransport):
     def __init__(self, app: Application) -> None:
         self._app = app
         self._lifespan = Lifespan(app)
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Return the response as soon as it begins. Raises ``httpx.ConnectError`` if the application failed before."""
         await self._lifespan.start()
         exchange = Exchange(await request.aread())
         exchange.task = asyncio.create_task(exchange.serve(self._app, scope_of(request, self._lifespan.state)))
+        self._tasks.add(exchange.task)
+        exchange.task.add_done_callback(self._tasks.discard)
         try:
             start = await exchange.response_start()
         except BaseException:
@@ -47,6 +56,8 @@ class AsgiTransport(httpx.AsyncBaseTransport):
         return httpx.Response(start["status"], headers=list(start.get("headers", ())), stream=exchange)
 
     async def aclose(self) -> None:
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=CLOSE_SECONDS)
         await self._lifespan.stop()
 
 
@@ -58,13 +69,16 @@ class Exchange(httpx.AsyncByteStream):
         self._messages: asyncio.Queue[Message | None] = asyncio.Queue(PIECES)
         self._disconnected = asyncio.Event()
         self._failure: Exception | None = None
+        self._is_complete = False
         self.task: asyncio.Task[None] | None = None
 
     async def serve(self, app: Application, scope: MutableMapping[str, Any]) -> None:
         try:
             await app(scope, self._receive, self._messages.put)
-        except Exception as error:  # noqa: BLE001 - the reader of the response gets it
+        except Exception as error:
             self._failure = error
+            if self._is_complete:
+                logger.exception("application failed after its response")
         finally:
             self._disconnected.set()
         await self._messages.put(None)
@@ -80,13 +94,14 @@ class Exchange(httpx.AsyncByteStream):
             if body := message.get("body", b""):
                 yield body
             if not message.get("more_body", False):
+                self._is_complete = True
                 return
         raise httpx.ReadError("the application ended within its response") from self._failure
 
     async def aclose(self) -> None:
-        """Tell the application that its client is gone, and end its task."""
+        """Tell the application that its client is gone, and end its task unless its response is complete."""
         self._disconnected.set()
-        if self.task is not None:
+        if self.task is not None and not self._is_complete:
             self.task.cancel()
             await asyncio.wait([self.task])
 

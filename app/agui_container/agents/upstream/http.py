@@ -7,13 +7,14 @@ Rules:
 - Headers of the caller are sent only if the settings name them, and to no other origin.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 
 import httpx
 from ag_ui.core import BaseEvent, RunAgentInput, RunErrorEvent, RunFinishedEvent, RunStartedEvent
-from httpx_sse import EventSource
+from httpx_sse import EventSource, ServerSentEvent
 
 from agui_client.agentcore import SESSION_HEADER
 from agui_container.agents.upstream import UpstreamOptions
@@ -24,6 +25,9 @@ from agui_container.ports import RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
 
 CONNECT_SECONDS = 10.0
+REST_SECONDS = 5.0
+"""Seconds for the end of a body after RUN_FINISHED."""
+
 REDIRECTS = 5
 LOGGED_CHARACTERS = 1000
 """Characters of a refusal that the log shows."""
@@ -72,6 +76,7 @@ class HttpUpstream:
                 if event is not None and not isinstance(event, RunStartedEvent):
                     yield with_own_questions(event, ctx)
                 if isinstance(event, RunFinishedEvent):
+                    await read_rest(stream)
                     return
         raise UpstreamFault("the stream ended without a terminal event")
 
@@ -116,6 +121,14 @@ def failures_as_agent_errors(url: str, ctx: RunContext) -> Iterator[None]:
         fields = {"run": ctx.run_id, "url": mask_passwords(url), "error": f"{type(error).__name__}: {error}"}
         ctx.logger.warning("upstream failed %s", format_fields(fields))
         raise AppError(ErrorCode.AGENT_ERROR, "The agent's server failed.") from error
+
+
+async def read_rest(stream: AsyncIterator[ServerSentEvent]) -> None:
+    """Read to the end of the body. A server may work on after its last event, and a closed connection would stop it."""
+    with suppress(TimeoutError, httpx.HTTPError):
+        async with asyncio.timeout(REST_SECONDS):
+            async for _ in stream:
+                pass
 
 
 def whole(response: httpx.Response) -> httpx.Response:
