@@ -14,6 +14,7 @@ from agui_container import Assistant
 from agui_container.main import create_app
 from agui_container.ports import RunContext
 from agui_container.settings import Settings
+from tests.agents.upstream.servers import Item, Server
 from tests.engine.doubles import Json, ask
 from tests.models.watched_model import WatchedModel, prompts_as_json
 from tests.web.responses import brief
@@ -158,6 +159,20 @@ async def test_a_handle_that_cannot_be_resolved_stays_one(provider: str | None, 
         body["messages"][0]["content"].append({"type": "text", "text": "look"})
         await events_of(http, body)
         assert prompts_as_json(model.prompts)[0]["messages"][-1]["content"][0]["source"]["value"] == sent
+
+
+async def test_another_server_gets_the_bytes_and_the_thread_keeps_the_handle() -> None:
+    async def answer(request: Json) -> AsyncIterator[Item]:
+        yield {"type": "MESSAGES_SNAPSHOT", "messages": request["messages"]}
+
+    server = Server(answer)
+    async with client_of(server.app) as http:
+        body = naming((await put(http))["id"])
+        events = await events_of(http, body)
+        (sent,) = server.requests[0]["messages"]  # type: ignore[misc] # JSON
+        assert base64.b64decode(sent["content"][0]["source"]["value"]) == PICTURE
+        assert events[1]["messages"] == body["messages"]
+        assert (await http.get(f"/threads/{body['threadId']}")).json()["messages"] == body["messages"]
 
 
 async def test_an_agent_reads_a_file_by_its_id() -> None:

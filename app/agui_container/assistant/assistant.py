@@ -33,6 +33,7 @@ from ag_ui.core import Tool as ToolSpec
 from msgspec import structs
 from pydantic import StrictStr, TypeAdapter
 
+from agui_container.agents.file_data import FileData
 from agui_container.agents.gate.approval import with_demands
 from agui_container.agents.gate.calls import CallNote, result_event
 from agui_container.agents.gate.gate import ToolGate, finish_event, interrupts_of_calls
@@ -40,7 +41,6 @@ from agui_container.agents.gate.journal import Journal
 from agui_container.agents.gate.toolbox import Toolbox, gather_tools
 from agui_container.agents.run_limits import check_step, with_limits
 from agui_container.assistant.context_window.window import ContextBudget, Window
-from agui_container.assistant.file_data import FileData
 from agui_container.assistant.history import answerable, trusted_conversation
 from agui_container.assistant.model_turn import MediaReports, ModelTurn
 from agui_container.assistant.prompt.skills import (

@@ -8,6 +8,7 @@ import pytest
 from ag_ui.core import (
     AssistantMessage,
     BaseEvent,
+    FileSource,
     FunctionCall,
     ImageInputContent,
     InputContentDataSource,
@@ -23,6 +24,7 @@ from ag_ui.core import (
     ToolCallResultEvent,
     ToolCallStartEvent,
     ToolMessage,
+    UserMessage,
 )
 from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage
@@ -37,6 +39,7 @@ from msgspec.structs import replace
 from agui_container.agents.frameworks import framework_agent
 from agui_container.agents.frameworks.langgraph_events import Graph
 from agui_container.ports import Agent, Caller, Item
+from agui_container.ports.files import PROVIDER, File
 from agui_core.transcript import Transcript
 from tests.agents.frameworks import langgraph_agents
 from tests.agents.frameworks.langgraph_agents import chain
@@ -244,3 +247,22 @@ async def test_a_call_of_a_clients_tool_that_a_node_returns_reaches_the_client()
 async def test_a_call_that_a_model_streams_in_one_piece_has_its_arguments() -> None:
     done = await items(langgraph_agents.agent, run_input("use roll"))
     assert [event.delta for event in of_type(done, ToolCallArgsEvent)] == [ARGUMENTS]
+
+
+async def test_a_graph_gets_the_bytes_of_a_file_and_the_client_keeps_the_handle() -> None:
+    read: list[object] = []
+
+    def note(state: MessagesState) -> dict[str, object]:
+        read.extend(state["messages"][-1].content)
+        return {}
+
+    async def file_of(_: str) -> File:
+        return File(id="f", name="a.png", mime_type="image/png", data=b"ABC")
+
+    graph = StateGraph(MessagesState).add_node("note", note).add_edge(START, "note").compile()
+    picture = ImageInputContent(source=FileSource(value="f", provider=PROVIDER))
+    question = UserMessage(id="u", content=[picture])
+    request = run_input("").model_copy(update={"messages": [question]})
+    events = await collect_items(load_framework_agent(graph).run(request, replace(run_context(), file=file_of)))
+    assert read == [{"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}]
+    assert of_type(events, MessagesSnapshotEvent)[-1].messages == [question]

@@ -34,6 +34,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from msgspec import Struct
 
+from agui_container.agents.file_data import FileData
 from agui_container.agents.frameworks.langchain_approvals import join_answers, requests_of, split_requests
 from agui_container.agents.frameworks.langchain_tools import langchain_content
 from agui_container.agents.frameworks.langgraph_events import LosslessGraph, with_calls
@@ -83,14 +84,15 @@ class GraphAgent(Struct, frozen=True):
         else:
             named = {interrupt.id for interrupt in waiting.questions}
             answers = join_answers(filter_answers(input.resume or (), named, ctx), waiting.interrupts)
-        messages = [message for message in input.messages if not waiting.is_deferred(message)]
+        files = FileData(ctx)
+        messages = await files.inline([message for message in input.messages if not waiting.is_deferred(message)])
         own = input.model_copy(update={"resume": list(answers) or None, "messages": messages})
         request = own_input(own, ctx, waiting.known_ids)
         async with maybe_aclosing(check_events(end_calls(adapter.run(request)), ctx)) as events:
             async for event in events:
                 shown = await self._with_questions(adapter, event, ctx)
                 if isinstance(shown, MessagesSnapshotEvent):
-                    shown = with_messages(shown, input.messages, deferred)
+                    shown = with_messages(files.with_handles(shown), input.messages, deferred)
                 yield shown
 
     async def forget_thread(self, owner: str, thread_id: str) -> None:

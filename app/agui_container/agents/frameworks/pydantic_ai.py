@@ -27,6 +27,7 @@ from pydantic_ai.ui.ag_ui import AGUIAdapter
 from pydantic_ai.ui.ag_ui._utils import INTERRUPT_ID_PREFIX
 
 from agui_container.agents.as_agent import AgentLoadError
+from agui_container.agents.file_data import FileData
 from agui_container.agents.frameworks.translation import awaits_client, check_events, filter_answers
 from agui_container.ports import Agent, Item, RunContext
 from agui_container.ports.agent import maybe_aclosing
@@ -53,7 +54,7 @@ class PydanticAgent(Struct, frozen=True):
             return
         answered = with_answers(input, ctx)
         messages = with_results(answered.messages, lambda call: [call.result] if call.result else [])
-        request = answered.model_copy(update={"messages": messages})
+        request = answered.model_copy(update={"messages": await FileData(ctx).inline(messages)})
         adapter = RetryingAdapter(self.agent, request, include_usage=True)
         async with (
             maybe_aclosing(record_started(open_run(adapter, self.dependencies(ctx)), ctx)) as native,

@@ -24,6 +24,7 @@ from strands.middleware import InvokeModelContext, InvokeModelStage
 from strands.multiagent import MultiAgentBase
 from strands.types.exceptions import ModelThrottledException
 
+from agui_container.agents.file_data import FileData
 from agui_container.agents.frameworks.per_thread import PerThread
 from agui_container.agents.frameworks.translation import (
     TOOL_FAILED,
@@ -153,7 +154,8 @@ class StrandsThreads(Struct, frozen=True):
         """Yield nothing until the client has sent all results of the last turn."""
         if awaits_client(input):
             return
-        request = own_input(input, ctx)
+        messages = await FileData(ctx).inline(input.messages)
+        request = own_input(input.model_copy(update={"messages": messages}), ctx)
         interrupted: list[RunInterrupted] = []
         others = {*ctx.tools, *(tool.name for tool in input.tools or ())}
         throttled: list[AppError] = []

@@ -4,7 +4,7 @@ Rules:
 
 - The tools of the settings are offered as client tools. A call of one runs here under the tool policy, with approvals,
   and the upstream is asked again with the result. Other calls are the client's.
-- The whole history is sent, so an upstream without memory works. Run ids are made here.
+- The whole history is sent, with the bytes of its files, so an upstream without memory works. Run ids are made here.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from ag_ui.core import (
     BaseEvent,
     CustomEvent,
     Message,
+    MessagesSnapshotEvent,
     RunAgentInput,
     RunFinishedCancelledOutcome,
     RunFinishedEvent,
@@ -26,6 +27,7 @@ from ag_ui.core import (
 )
 from msgspec import Struct
 
+from agui_container.agents.file_data import FileData
 from agui_container.agents.gate.calls import parse_arguments
 from agui_container.ports import Item, RunContext, ToolContent, ToolError
 from agui_core.expander import Expander
@@ -57,6 +59,7 @@ class UpstreamAgent(Struct, frozen=True):
         tools = {name: tool.spec for name, tool in ctx.tools.items() if name not in self.own_tools}
         others = [tool for tool in input.tools or () if tool.name not in tools]
         request = input.model_copy(update={"tools": [*others, *tools.values()], "run_id": ctx.run_id})
+        files = FileData(ctx)
         while True:
             transcript, expander = Transcript(request.messages), Expander(ctx.new_id)
             for result in await asyncio.gather(*[call_tool(call, ctx) for call in own_calls(request.messages, tools)]):
@@ -64,13 +67,15 @@ class UpstreamAgent(Struct, frozen=True):
                 transcript.feed(result)
             request = request.model_copy(update={"messages": transcript.messages})
             end = RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id)
-            async with aclosing(self.source.answer(request, ctx)) as events:
+            sent = request.model_copy(update={"messages": await files.inline(request.messages)})
+            async with aclosing(self.source.answer(sent, ctx)) as events:
                 async for event in events:
                     if isinstance(event, RunFinishedEvent):
                         end = event
                         continue
                     ctx.usage.extend(usage_of(event))
-                    for each in expander.expand(event):
+                    shown = files.with_handles(event) if isinstance(event, MessagesSnapshotEvent) else event
+                    for each in expander.expand(shown):
                         yield each
                         transcript.feed(each)
             for each in expander.flush():

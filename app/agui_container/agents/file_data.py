@@ -1,13 +1,13 @@
-"""Files of this server as inline data, for models, which read bytes and no handles.
+"""Files of this server as inline data, for models, frameworks and other servers, which read bytes and no handles.
 
-Rule: the thread keeps the handles. Only what is sent to a model has the bytes, which are read once for a run. A file
-that is gone stays a handle, which the model's client reports as a part that it cannot use.
+Rule: the thread keeps the handles. Only what is passed on has the bytes, which are read once for a run. A file that is
+gone stays a handle, which the model's client reports as a part that it cannot use.
 """
 
 import base64
 from collections.abc import Sequence
 
-from ag_ui.core import ContentPart, DataSource, Message, TextPart
+from ag_ui.core import ContentPart, DataSource, Message, MessagesSnapshotEvent, TextPart
 
 from agui_container.ports import RunContext
 from agui_container.ports.files import handle_of
@@ -17,15 +17,22 @@ class FileData:
     def __init__(self, ctx: RunContext) -> None:
         self._ctx = ctx
         self._sources: dict[str, DataSource | None] = {}
+        self._originals: dict[str, Message] = {}
 
     async def inline(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the messages with the bytes of their files. Raises ``AppError`` STORE_UNAVAILABLE."""
         return [await self._message(message) for message in messages]
 
+    def with_handles(self, event: MessagesSnapshotEvent) -> MessagesSnapshotEvent:
+        """Return a snapshot with the handles of the messages that ``inline`` has changed."""
+        messages = [self._originals.get(message.id, message) for message in event.messages]
+        return event.model_copy(update={"messages": messages})
+
     async def _message(self, message: Message) -> Message:
         content = message.content
         if not isinstance(content, list) or not any(map(handle_of, content)):
             return message
+        self._originals[message.id] = message
         return message.model_copy(update={"content": [await self._part(part) for part in content]})
 
     async def _part(self, part: ContentPart) -> ContentPart:
