@@ -40,6 +40,9 @@ LIMITS = PlatformLimits()
 logger = logging.getLogger(__name__)
 
 
+SECONDS = click.FloatRange(min=0, min_open=True)
+
+
 class CommandWithCheck(click.Command):
     """The command ``platform``, with the command ``check`` behind it. Any other word is an agent."""
 
@@ -62,10 +65,27 @@ def parse_environment(_: click.Context, __: click.Parameter, entries: Sequence[s
     return {name: value for name, _equals, value in pairs}
 
 
+def parse_command(_: click.Context, __: click.Parameter, line: str | None) -> Sequence[str]:
+    try:
+        return shlex.split(line or "")
+    except ValueError as error:
+        raise click.BadParameter(f"{line!r} cannot be read: {error}") from None
+
+
+def check_path(_: click.Context, __: click.Parameter, path: str) -> str:
+    if not path.startswith("/"):
+        raise click.BadParameter(f"{path!r} must begin with /")
+    return path
+
+
 def container_options(command: Callable[..., int]) -> Callable[..., int]:
     options = (
         agent_argument,
-        click.option("--command", help="A command that starts a container. It gets PORT, AGUI_PORT and {port}."),
+        click.option(
+            "--command",
+            callback=parse_command,
+            help="A command that starts a container. It gets PORT, AGUI_PORT and {port}.",
+        ),
         click.option(
             "--env",
             multiple=True,
@@ -73,7 +93,13 @@ def container_options(command: Callable[..., int]) -> Callable[..., int]:
             callback=parse_environment,
             help="A variable of the container.",
         ),
-        click.option("--path", default="/invocations", show_default=True, help="Path of the container for runs."),
+        click.option(
+            "--path",
+            default="/invocations",
+            show_default=True,
+            callback=check_path,
+            help="Path of the container for runs.",
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -94,7 +120,7 @@ def container_options(command: Callable[..., int]) -> Callable[..., int]:
 @click.option("--allow-header", multiple=True, metavar="NAME", help="A header of requestHeaderAllowlist.")
 @click.option(
     "--idle-timeout",
-    type=float,
+    type=SECONDS,
     default=LIMITS.idle_seconds,
     show_default=True,
     metavar="SECONDS",
@@ -102,7 +128,7 @@ def container_options(command: Callable[..., int]) -> Callable[..., int]:
 )
 @click.option(
     "--max-lifetime",
-    type=float,
+    type=SECONDS,
     default=LIMITS.lifetime_seconds,
     show_default=True,
     metavar="SECONDS",
@@ -111,7 +137,7 @@ def container_options(command: Callable[..., int]) -> Callable[..., int]:
 @click.option("--no-freeze", is_flag=True, help="Leave idle containers running.")
 def platform(
     agent: str | None,
-    command: str | None,
+    command: Sequence[str],
     *,
     env: Mapping[str, str],
     path: str,
@@ -157,7 +183,7 @@ def platform(
 )
 def check(
     agent: str | None,
-    command: str | None,
+    command: Sequence[str],
     *,
     env: Mapping[str, str],
     path: str,
@@ -168,7 +194,7 @@ def check(
     make_container = container_factory(agent, command, env)
     prompt = prompt or (DEFAULT_PROMPT if agent or command else own_prompt())
     findings = asyncio.run(check_container(make_container, path=path, prompt=prompt))
-    click.echo(report(findings, agent or command or "agui serve"))
+    click.echo(report(findings, agent or shlex.join(command) or "agui serve"))
     return 1 if findings.broken else 0
 
 
@@ -188,11 +214,15 @@ def own_settings() -> Settings:
 async def serve_platform(options: PlatformOptions, listener: socket.socket) -> int:
     """Serve until SIGINT or SIGTERM."""
     server = uvicorn.Server(server_config(build_platform(options)))
-    address = "http://{}:{}".format(*listener.getsockname())
+    address = url_of(*listener.getsockname()[:2])
     logger.info("platform listens: %s", address)
     logger.info("%s leads agui chat ARN and SDKs here", f"AWS_ENDPOINT_URL_BEDROCK_AGENTCORE={address}")
     await server.serve([listener])
     return 0 if server.started else 1
+
+
+def url_of(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def log_decisions() -> None:
@@ -206,12 +236,11 @@ def log_decisions() -> None:
 # --- from options to parts --------------------------------------------------------------------------------------------
 
 
-def container_factory(agent: str | None, command: str | None, env: Mapping[str, str]) -> ContainerFactory:
+def container_factory(agent: str | None, command: Sequence[str], env: Mapping[str, str]) -> ContainerFactory:
     if agent and command:
         raise click.UsageError("Name one of MODULE:ATTRIBUTE and --command.")
     if command:
-        words = shlex.split(command)
-        return lambda: ProcessContainer(words, env)
+        return lambda: ProcessContainer(command, env)
     words = [sys.executable, "-m", "agui_container", "serve", *([agent] if agent else [])]
     own = {**IMAGE_ENVIRONMENT, **env}
     return lambda: ProcessContainer(words, own)

@@ -28,6 +28,11 @@ PYTHON_CONTAINER = f"{sys.executable} {CONTAINER}"
         (["a:b", "--command", "x"], "Name one of"),
         (["--env", "NAME"], "NAME=VALUE"),
         (["--idle-timeout", "900", "--max-lifetime", "60"], "--max-lifetime"),
+        (["--idle-timeout", "-1"], "--idle-timeout"),
+        (["--max-lifetime", "0"], "--max-lifetime"),
+        (["--path", "runs"], "'runs' must begin with /"),
+        (["--command", "python 'server.py"], "No closing quotation"),
+        (["check", "--path", "runs"], "'runs' must begin with /"),
         (["--allow-header", "Cookie"], "Cookie is restricted"),
         (["--auth", "jwt"], "AGUI_AUTH_DISCOVERY_URL must be a URL"),
     ],
@@ -37,6 +42,11 @@ def test_an_option_that_cannot_be_used_is_named(
 ) -> None:
     assert main(["platform", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("host", "url"), [("127.0.0.1", "http://127.0.0.1:8100"), ("::1", "http://[::1]:8100")])
+def test_the_address_to_call_is_a_url(host: str, url: str) -> None:
+    assert cli.url_of(host, 8100) == url
 
 
 def test_options_become_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
