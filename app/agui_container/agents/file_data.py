@@ -7,7 +7,7 @@ gone stays a handle, which the model's client reports as a part that it cannot u
 import base64
 from collections.abc import Sequence
 
-from ag_ui.core import ContentPart, DataSource, Message, MessagesSnapshotEvent, TextPart
+from ag_ui.core import BaseEvent, ContentPart, DataSource, Message, MessagesSnapshotEvent, TextPart
 
 from agui_container.ports import RunContext
 from agui_container.ports.files import handle_of
@@ -23,8 +23,10 @@ class FileData:
         """Return the messages with the bytes of their files. Raises ``AppError`` STORE_UNAVAILABLE."""
         return [await self._message(message) for message in messages]
 
-    def with_handles(self, event: MessagesSnapshotEvent) -> MessagesSnapshotEvent:
-        """Return a snapshot with the handles of the messages that ``inline`` has changed."""
+    def with_handles(self, event: BaseEvent) -> BaseEvent:
+        """Return the event, a snapshot with the handles of the messages that ``inline`` has changed."""
+        if not isinstance(event, MessagesSnapshotEvent):
+            return event
         messages = [self._originals.get(message.id, message) for message in event.messages]
         return event.model_copy(update={"messages": messages})
 

@@ -154,7 +154,8 @@ class StrandsThreads(Struct, frozen=True):
         """Yield nothing until the client has sent all results of the last turn."""
         if awaits_client(input):
             return
-        messages = await FileData(ctx).inline(input.messages)
+        files = FileData(ctx)
+        messages = await files.inline(input.messages)
         request = own_input(input.model_copy(update={"messages": messages}), ctx)
         interrupted: list[RunInterrupted] = []
         others = {*ctx.tools, *(tool.name for tool in input.tools or ())}
@@ -171,7 +172,7 @@ class StrandsThreads(Struct, frozen=True):
                     if failed is not None and isinstance(event, RunFinishedEvent):
                         raise FrameworkError(SHARED, f"node {failed} failed")
                     if not interrupted:  # the result of the call that waits, and the end of the agent
-                        yield event
+                        yield files.with_handles(event)
         if interrupted:
             # The agent's messages end with a call without a result. A new one begins with the client's messages.
             self.adapters.drop(request.thread_id)

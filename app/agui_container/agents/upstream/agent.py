@@ -16,7 +16,6 @@ from ag_ui.core import (
     BaseEvent,
     CustomEvent,
     Message,
-    MessagesSnapshotEvent,
     RunAgentInput,
     RunFinishedCancelledOutcome,
     RunFinishedEvent,
@@ -74,8 +73,7 @@ class UpstreamAgent(Struct, frozen=True):
                         end = event
                         continue
                     ctx.usage.extend(usage_of(event))
-                    shown = files.with_handles(event) if isinstance(event, MessagesSnapshotEvent) else event
-                    for each in expander.expand(shown):
+                    for each in expander.expand(files.with_handles(event)):
                         yield each
                         transcript.feed(each)
             for each in expander.flush():
