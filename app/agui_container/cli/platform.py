@@ -156,6 +156,8 @@ def platform(
     log_decisions()
     if max_lifetime < idle_timeout:
         raise click.BadParameter("must not be less than --idle-timeout", param_hint="--max-lifetime")
+    if auth == "jwt":  # the container has the settings auth_… of this environment, too
+        env = {"AGUI_AUTH": "jwt", **env}
     make_container = container_factory(agent, command, env)
     with listen(host, port) as listener:
         authorizer = make_authorizer(auth)

@@ -67,6 +67,24 @@ def test_options_become_the_configuration(monkeypatch: pytest.MonkeyPatch) -> No
     assert (options.freezes, options.path) == (False, "/")
 
 
+def test_a_container_behind_tokens_asks_for_them(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def serve_platform(options: PlatformOptions, _: object) -> int:
+        container = options.make_container()
+        await container.start()
+        await container.wait()
+        return 0
+
+    monkeypatch.setattr(cli, "serve_platform", serve_platform)
+    monkeypatch.delenv("AGUI_AUTH", raising=False)
+    monkeypatch.setenv("AGUI_AUTH_DISCOVERY_URL", "https://issuer.example/.well-known/openid-configuration")
+    monkeypatch.setenv("AGUI_AUTH_ALLOWED_AUDIENCE", "my-agent")
+    shows = """-c 'import os; print("asks for", os.environ.get("AGUI_AUTH"))'"""
+    assert main(["platform", "--auth", "jwt", "--port", "0", "--command", f"{sys.executable} {shows}"]) == 0
+    assert "asks for jwt" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("variables", "prompt"), [({}, "wait 1"), ({"AGUI_MODEL": "openai:x"}, "hello"), ({"AGUI_AGENT": "a:b"}, "hello")]
 )
