@@ -4,6 +4,7 @@ Rule: this module reads options and shows progress. The room ``deploy`` has the 
 """
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cached_property, partial
 from pathlib import Path
@@ -49,14 +50,29 @@ MASKED = "***"
 """Part of a value that was masked: a secret, or a password of a URL."""
 
 TEMPLATE = Path("infrastructure", "template.json")
+ENDPOINT = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,47}")
+"""Name of an endpoint. Source: ``EndpointName`` of botocore's ``bedrock-agentcore-control``."""
+
 report = partial(click.echo, err=True)
+
+
+def check_endpoint(_: click.Context, __: click.Parameter, name: str) -> str:
+    if not ENDPOINT.fullmatch(name):
+        raise click.BadParameter(f"{name!r} must begin with a letter, and have letters, digits and _, 48 at most")
+    return name
 
 
 @click.command()
 @agent_argument
 @click.option("--name", help="Name of the runtime. Default: the name of the folder.")
 @click.option("--region", help="Region of AWS. Default: that of the environment or the profile.")
-@click.option("--endpoint", default=DEFAULT_ENDPOINT, show_default=True, help="Endpoint of the runtime, such as prod.")
+@click.option(
+    "--endpoint",
+    default=DEFAULT_ENDPOINT,
+    show_default=True,
+    callback=check_endpoint,
+    help="Endpoint of the runtime, such as prod.",
+)
 @click.option("--image", help="URI of an image in ECR, in place of one that is built.")
 @click.option("--builder", type=click.Choice(["auto", "docker", "codebuild"]), help="What builds the image.")
 @click.option("--plan", "only_plan", is_flag=True, help="Show what would change, and change nothing.")

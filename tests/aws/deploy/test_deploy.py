@@ -170,6 +170,15 @@ def test_nothing_is_deleted_without_a_yes(
     assert account.calls == []
 
 
+@pytest.mark.parametrize("name", ["my-prod", "1x", "a" * 49])
+def test_an_endpoint_that_aws_would_refuse_is_named_before_anything_is_made(
+    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert run("--endpoint", name) == 2
+    assert f"'{name}' must begin with a letter" in capsys.readouterr().err
+    assert account.calls == []
+
+
 @pytest.mark.parametrize("options", [(), ("--destroy", "--yes"), ("--plan",)], ids=["deploy", "destroy", "plan"])
 @pytest.mark.parametrize("taken", ["repository agui-weather", "stack agui-weather"])
 def test_nothing_of_others_is_taken_over_or_deleted(
