@@ -129,16 +129,15 @@ async def test_a_server_that_is_away_is_tried_again_in_the_next_run(rig: Rig) ->
 async def test_runs_that_wait_for_a_silent_server_wait_for_one_attempt_and_the_next_one_is_as_far_away() -> None:
     time, attempts = Time(), 0
 
-    async def be_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def be_silent_for_long(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal attempts
         attempts += 1
         time.pass_by(30)
-        await reader.read()
         writer.close()
 
-    async with await asyncio.start_server(be_silent, "127.0.0.1", 0) as listener:
+    async with await asyncio.start_server(be_silent_for_long, "127.0.0.1", 0) as listener:
         url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/mcp"
-        server = HttpServer.model_validate({"name": "demo", "url": url, "connect_timeout": 0.1})
+        server = HttpServer.model_validate({"name": "demo", "url": url})
         source = McpSource(server, time)
         for seconds, expected in ((0, 1), (29, 1), (1, 2)):
             time.pass_by(seconds)
