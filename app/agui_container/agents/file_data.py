@@ -6,11 +6,14 @@ gone stays a handle, which the model's client reports as a part that it cannot u
 
 import base64
 from collections.abc import Sequence
+from typing import TypeVar
 
-from ag_ui.core import BaseEvent, ContentPart, DataSource, Message, MessagesSnapshotEvent, TextPart
+from ag_ui.core import ContentPart, DataSource, Message, MessagesSnapshotEvent, TextPart
 
 from agui_container.ports import RunContext
 from agui_container.ports.files import handle_of
+
+T = TypeVar("T")
 
 
 class FileData:
@@ -23,7 +26,7 @@ class FileData:
         """Return the messages with the bytes of their files. Raises ``AppError`` STORE_UNAVAILABLE."""
         return [await self._message(message) for message in messages]
 
-    def with_handles(self, event: BaseEvent) -> BaseEvent:
+    def with_handles(self, event: T) -> T:
         """Return the event, a snapshot with the handles of the messages that ``inline`` has changed."""
         if not isinstance(event, MessagesSnapshotEvent):
             return event

@@ -33,7 +33,7 @@ async def test_a_container_that_keeps_every_rule_is_found_to_do_so() -> None:
 
 
 async def test_this_server_keeps_every_rule() -> None:
-    findings = await check_container(container_factory(None, None, {}), prompt=OFFLINE_PROMPT)
+    findings = await check_container(container_factory(None, (), {}), prompt=OFFLINE_PROMPT)
     assert states(findings) == dict.fromkeys(RULES, RuleState.HELD)
 
 

@@ -90,9 +90,9 @@ class GraphAgent(Struct, frozen=True):
         request = own_input(own, ctx, waiting.known_ids)
         async with maybe_aclosing(check_events(end_calls(adapter.run(request)), ctx)) as events:
             async for event in events:
-                shown = files.with_handles(await self._with_questions(adapter, event, ctx))
+                shown = await self._with_questions(adapter, event, ctx)
                 if isinstance(shown, MessagesSnapshotEvent):
-                    shown = with_messages(shown, input.messages, deferred)
+                    shown = with_messages(files.with_handles(shown), input.messages, deferred)
                 yield shown
 
     async def forget_thread(self, owner: str, thread_id: str) -> None:
