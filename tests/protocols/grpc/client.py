@@ -18,7 +18,7 @@ from h2.exceptions import StreamClosedError
 from agui_container.protocols.gen import agent_pb2 as roz
 from agui_container.protocols.gen import kontekst_pb2 as kontekst
 from agui_container.protocols.roz.session import THREAD_METADATA
-from tests.engine.doubles import WAIT, Json
+from tests.engine.doubles import WAIT, Json, eventually
 
 SESSION = "/roz.v1.AgentService/StreamSession"
 TEAM = "/roz.v1.AgentService/WatchTeam"
@@ -254,8 +254,14 @@ async def client_of(
     port: int, headers: Mapping[str, str] = MappingProxyType({}), tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[GrpcClient]:
     """A client of a server in another process."""
+    channel = Channel("localhost" if tls else "127.0.0.1", port, ssl=tls)
     async with AsyncExitStack() as closing:
-        yield GrpcClient(Channel("localhost" if tls else "127.0.0.1", port, ssl=tls), closing, headers)
+        yield GrpcClient(channel, closing, headers)
+        if tls is None:
+            return
+        connection = (await channel.__connect__()).connection
+        socket = connection._transport.get_extra_info("socket")  # noqa: SLF001 - grpclib has no way to wait for the end
+    await eventually(lambda: socket.fileno() < 0)  # with TLS the channel only begins to close
 
 
 def call_text(name: str, /, **arguments: object) -> str:
